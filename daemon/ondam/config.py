@@ -1,0 +1,165 @@
+"""The configuration: typed, complete, refused as a whole when anything in it is wrong.
+
+``defaults.toml`` holds every shipped value; the user's ``config.toml`` is laid over it key by key.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from ondam import messages
+from ondam.schema import Table, check, read_toml
+from ondam.types import Language
+
+Positive = Annotated[float, pydantic.Field(gt=0)]
+PositiveInt = Annotated[int, pydantic.Field(gt=0)]
+Probability = Annotated[float, pydantic.Field(gt=0, lt=1)]
+
+
+class AudioConfig(Table):
+    """``[audio]``: devices."""
+
+    microphone: str
+    speaker: str
+    speaker_latency_ms: Annotated[int, pydantic.Field(ge=5, le=500)]
+    tail_ms: Annotated[int, pydantic.Field(ge=0, le=5000)]
+
+
+class DetectConfig(Table):
+    """``[detect]``: where an utterance begins."""
+
+    threshold: Probability
+    release: Probability
+    min_speech_ms: PositiveInt
+    pre_roll_ms: Annotated[int, pydantic.Field(ge=300, le=5000)]
+    max_utterance_s: Annotated[int, pydantic.Field(ge=5, le=1800)]
+
+
+class EndpointConfig(Table):
+    """``[endpoint]``: where it ends."""
+
+    mode: Literal["silence"]
+    silence_ms: Annotated[int, pydantic.Field(ge=100, le=5000)]
+
+
+class SttConfig(Table):
+    """``[stt]``: who recognizes."""
+
+    engine: str
+    model: str
+    address: str
+    names: list[str]
+
+
+class LlmConfig(Table):
+    """``[llm]``: who answers."""
+
+    engine: str
+    model: str
+    url: str
+    name: str
+    max_tokens: Annotated[int, pydantic.Field(ge=1, le=8192)]
+    temperature: Annotated[float, pydantic.Field(ge=0, le=2)]
+    system_prompt_ko: str
+    system_prompt_en: str
+    history_turns: Annotated[int, pydantic.Field(ge=0, le=200)]
+    first_token_timeout_s: Positive
+    idle_timeout_s: Positive
+
+
+class TtsConfig(Table):
+    """``[tts]``: who speaks."""
+
+    engine: str
+    model: str
+    address: str
+    spare: str
+
+
+class SupervisorConfig(Table):
+    """``[supervisor]``: how engines are kept alive."""
+
+    policy: Literal["require", "warn"]
+    backoff_first_s: Positive
+    backoff_last_s: Positive
+    restart_limit: PositiveInt
+    restart_window_s: Positive
+    ping_every_s: Positive
+    ping_timeout_s: Positive
+    stop_timeout_s: Annotated[float, pydantic.Field(gt=0, le=4)]
+
+
+class JournalConfig(Table):
+    """``[journal]``: what is remembered."""
+
+    keep_text: bool
+    keep_days: PositiveInt
+
+
+class MeasureConfig(Table):
+    """``[measure]``: when a number counts."""
+
+    settled_answers: PositiveInt
+    settled_s: Annotated[float, pydantic.Field(ge=0)]
+
+
+class Config(Table):
+    """Everything that can be set. See ``defaults.toml`` for each value's reason."""
+
+    language: Literal["auto", "ko", "en"]
+    audio: AudioConfig
+    detect: DetectConfig
+    endpoint: EndpointConfig
+    stt: SttConfig
+    llm: LlmConfig
+    tts: TtsConfig
+    supervisor: SupervisorConfig
+    journal: JournalConfig
+    measure: MeasureConfig
+    engines: dict[str, dict[str, Any]]
+
+    @property
+    def spoken_language(self) -> Language:
+        """``language`` with ``auto`` resolved by the locale."""
+        return messages.reader_language() if self.language == "auto" else self.language
+
+    @property
+    def system_prompt(self) -> str:
+        """The instruction to the language model, in the spoken language."""
+        return self.llm.system_prompt_ko if self.spoken_language == "ko" else self.llm.system_prompt_en
+
+
+def defaults() -> dict[str, Any]:
+    """The shipped values."""
+    return tomllib.loads(resources.files("ondam").joinpath("defaults.toml").read_text("utf-8"))
+
+
+def load(file: Path | None, overrides: Mapping[str, Any] | None = None) -> Config:
+    """The configuration from ``file`` (None or missing: defaults) and ``overrides`` (nested, from the command line).
+
+    Raises ConfigError with every problem found, by full key path.
+    """
+    values = defaults()
+    origin: object = "defaults.toml"
+    if file is not None and file.exists():
+        values = _laid_over(values, read_toml(file))
+        origin = file
+    if overrides:
+        values = _laid_over(values, overrides)
+    return check(Config, values, origin)
+
+
+def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        merged[key] = (
+            _laid_over(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+        )
+    return merged

@@ -1,0 +1,61 @@
+"""One exception per layer. Each carries a message code; the text lives in ``messages/``."""
+
+from __future__ import annotations
+
+from ondam import messages
+from ondam.types import Language
+
+
+class OndamError(Exception):
+    """Any failure that Ondam can explain to the person who caused or met it.
+
+    ``code`` names an entry in ``messages/``; ``facts`` fill its placeholders. ``exit_code`` is what the
+    command line returns (documented in docs/commands.md).
+    """
+
+    exit_code = 1
+
+    def __init__(self, code: str, **facts: object) -> None:
+        super().__init__(code, facts)
+        self.code = code
+        self.facts = facts
+
+    def message(self, language: Language = "en") -> messages.Message:
+        """What happened and what to do next, in the reader's language."""
+        return messages.message(self.code, language, **self.facts)
+
+    def __str__(self) -> str:
+        return self.message().text
+
+
+class ConfigError(OndamError):
+    """The configuration cannot be used; every problem found is in ``problems``. Raised by ``config``."""
+
+    exit_code = 3
+
+
+class ControlError(OndamError):
+    """The daemon cannot be reached, or refused a call. Raised by ``control.client``."""
+
+    exit_code = 4
+
+
+class ModelError(OndamError):
+    """Weights are missing, broken or unknown, or could not be fetched. Raised by ``models``."""
+
+    exit_code = 5
+
+
+class EngineError(OndamError):
+    """An engine could not be built, started or asked, or did not do what it was asked.
+
+    Raised by ``supervisor`` and ``clients``.
+    """
+
+    exit_code = 6
+
+
+class AudioError(OndamError):
+    """A sound device or a sound file cannot be used. Raised by ``audio``."""
+
+    exit_code = 7

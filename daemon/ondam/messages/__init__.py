@@ -1,0 +1,63 @@
+"""Every text a person hears or reads, as data: one TOML file per layer, Korean and English side by side.
+
+An entry is ``[code]`` with ``en`` and ``ko`` (what happened and why) and, where a person can do something,
+``next`` (the command to type, the same in both languages) or ``next.en`` / ``next.ko`` (a sentence).
+Placeholders are ``{name}`` as in ``str.format``. Imports nothing of ours but leaf types.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+from ondam.types import Language
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A text for a person. ``next`` is what to do about it, or empty."""
+
+    code: str
+    text: str
+    next: str
+
+
+@lru_cache(maxsize=1)
+def catalog() -> dict[str, dict[str, Any]]:
+    """All entries of all files, by code. A code that two files define is an error."""
+    entries: dict[str, dict[str, Any]] = {}
+    for file in sorted(resources.files(__name__).iterdir(), key=lambda f: f.name):
+        if not file.name.endswith(".toml"):
+            continue
+        for code, entry in tomllib.loads(file.read_text("utf-8")).items():
+            if code in entries:
+                raise ValueError(f"message {code!r} is defined twice, the second time in {file.name}")
+            entries[code] = entry
+    return entries
+
+
+def message(code: str, language: Language, **facts: object) -> Message:
+    """The entry ``code`` in ``language`` with its placeholders filled. Raises KeyError on an unknown code."""
+    entry = catalog()[code]
+    after = entry.get("next", "")
+    if isinstance(after, dict):
+        after = after[language]
+    return Message(code, entry[language].format(**facts), after.format(**facts))
+
+
+def text(code: str, language: Language, **facts: object) -> str:
+    """Only the text of ``message``."""
+    return message(code, language, **facts).text
+
+
+def reader_language(environ: Mapping[str, str] = os.environ) -> Language:
+    """The language of the person at this terminal: ``ONDAM_LANGUAGE``, else the locale, else English."""
+    for name in ("ONDAM_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG"):
+        if value := environ.get(name, ""):
+            return "ko" if value.lower().startswith("ko") else "en"
+    return "en"

@@ -1,0 +1,1 @@
+"""Weights: which exist, where they are, whether they are whole."""

@@ -1,0 +1,1 @@
+"""One turn from microphone to speaker: capture, detect, recognize, respond, speak, and the gate."""

@@ -1,0 +1,128 @@
+"""What the pipeline needs from the outside, as protocols. Implemented in ``audio`` and ``clients``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypedDict
+
+from ondam.types import Audio, Block, Language, Nanoseconds, Samples
+
+
+class Message(TypedDict):
+    """One message of a chat, as OpenAI names it."""
+
+    role: str
+    content: str
+
+
+class Microphone(Protocol):
+    """Where the user's voice comes from. Heals itself; a fault is told through ``on_fault`` of its maker."""
+
+    @property
+    def name(self) -> str:
+        """The device's name, for people."""
+
+    def blocks(self) -> AsyncIterator[Block]:
+        """10 ms blocks at 16 kHz, until ``close``. Nothing is yielded while the device is gone."""
+
+    async def close(self) -> None:
+        """Let go of the device. Safe to call twice."""
+
+
+class Speaker(Protocol):
+    """Where the answer goes. Samples are numbered in the order they were written, from 0."""
+
+    @property
+    def name(self) -> str:
+        """The device's name, for people."""
+
+    @property
+    def rate_hz(self) -> int:
+        """The rate that ``write`` wants."""
+
+    async def write(self, samples: Samples) -> int:
+        """Queue mono samples; waits while more than about a second is queued. Returns the number of the first."""
+
+    def flush(self) -> None:
+        """Drop what is queued and fade out what is already on its way within 10 ms."""
+
+    async def drained(self) -> None:
+        """Return when everything written has been heard, or was dropped."""
+
+    @property
+    def heard(self) -> int:
+        """How many of the written samples have passed the converter by now; dropped ones do not count."""
+
+    def heard_at_ns(self, sample: int) -> Nanoseconds | None:
+        """When sample number ``sample`` passed the converter; None when it has not, or never will."""
+
+    async def close(self) -> None:
+        """Let go of the device. Safe to call twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What an STT engine heard. Engine times are its own, None where it does not tell."""
+
+    text: str
+    language: str | None = None
+    engine_ms: float | None = None
+    queued_ms: float | None = None
+    no_speech_prob: float | None = None
+    avg_logprob: float | None = None
+
+
+class Recognizer(Protocol):
+    """Speech to text."""
+
+    async def transcribe(self, audio: Audio, language: Language, names: Sequence[str] = ()) -> Transcript:
+        """The words in ``audio``; ``names`` bias it. Cancelling closes the connection. Raises EngineError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of an answer as it arrives. ``engine_ms``: the engine's own time since it took the request."""
+
+    text: str
+    engine_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an answer cost; the last thing a stream yields."""
+
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    prompt_ms: float | None = None
+    predicted_ms: float | None = None
+    finish_reason: str | None = None
+    reasoning_seen: bool = False
+    """The server sent reasoning although it was asked not to. Never passed on as text."""
+
+
+class Responder(Protocol):
+    """Text to text."""
+
+    def respond(self, messages: Sequence[Message], *, max_tokens: int) -> AsyncGenerator[Token | Usage, None]:
+        """The answer as it is generated. Closing the iterator closes the connection. Raises EngineError."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechStart:
+    """The first thing a synthesis yields: the format, and the engine's own time to its first samples."""
+
+    rate_hz: int
+    engine_ms: float | None = None
+    queued_ms: float | None = None
+
+
+class Synthesizer(Protocol):
+    """Text to speech."""
+
+    def synthesize(self, text: str, language: Language) -> AsyncGenerator[SpeechStart | Samples, None]:
+        """``SpeechStart``, then samples as they come. Closing the iterator closes the connection.
+
+        Raises EngineError.
+        """

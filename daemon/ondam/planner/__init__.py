@@ -1,0 +1,1 @@
+"""Which engines and models this machine gets."""

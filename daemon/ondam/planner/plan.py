@@ -1,0 +1,58 @@
+"""The plan: what was asked for. The supervisor compares it with what the engines got."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ondam.types import Language, Stage
+
+Policy = Literal["require", "warn"]
+"""What happens when an engine did not get what the plan asked for: refuse to serve, or serve and say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEngine:
+    """One engine that the fleet launches."""
+
+    engine: str
+    """Name of its folder and manifest."""
+    stage: Stage
+    model: str
+    """Model id, or a path the user wrote."""
+    model_path: Path | None
+    """What the engine is given; None where the engine carries its own voice (espeak)."""
+    model_sha256: str | None
+    """Of the weights file, when the catalog knows it."""
+    device: str
+    """``cpu``, ``cuda:0``, …"""
+    threads: int
+    language: Language
+    options: dict[str, Any] = field(default_factory=dict)
+    """The manifest's options with the user's on top."""
+    policy: Policy = "warn"
+    spare: bool = False
+    """A second voice that speaks only when the first is down."""
+    reason: str = ""
+    """Message code of why this one was chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideEngine:
+    """An engine that the user configured by address. Never launched, never restarted, always unreported."""
+
+    stage: Stage
+    address: str
+    """``unix:///path`` or ``tcp://host:port`` (Wyoming), ``http(s)://…`` or ``unix:///path`` (OpenAI)."""
+    model: str = ""
+    """Name to ask for, where the server holds several."""
+    policy: Policy = "warn"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that must be up for a turn."""
+
+    launched: tuple[PlannedEngine, ...]
+    outside: tuple[OutsideEngine, ...] = ()

@@ -1,0 +1,94 @@
+"""Reads a TOML file into a typed schema and reports every problem at once, with the nearest valid name."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import pydantic
+
+from ondam.errors import ConfigError
+
+
+class Table(pydantic.BaseModel):
+    """A TOML table: unknown keys are refused, nothing is converted, nothing changes after reading."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
+
+
+TableT = TypeVar("TableT", bound=Table)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The file as nested dicts. A missing file, broken UTF-8 or broken TOML is a ConfigError with the place."""
+    try:
+        # utf-8-sig: an editor on Windows may have put a byte-order mark in front.
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except FileNotFoundError as error:
+        raise ConfigError("file_missing", path=path) from error
+    except OSError as error:
+        raise ConfigError("file_unreadable", path=path, reason=error.strerror or error) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError("toml_broken", path=path, reason=f"not UTF-8 at byte {error.start}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError("toml_broken", path=path, reason=error) from error
+
+
+def check(table: type[TableT], values: Mapping[str, Any], origin: object) -> TableT:
+    """``values`` as a ``table``. Raises ConfigError listing every problem; ``origin`` says where they came from."""
+    try:
+        return table.model_validate(values)
+    except pydantic.ValidationError as error:
+        problems = "\n".join(f"  {line}" for line in _problems(table, error))
+        raise ConfigError("config_problems", origin=origin, problems=problems) from error
+
+
+def _problems(table: type[Table], error: pydantic.ValidationError) -> Iterator[str]:
+    for detail in error.errors(include_url=False):
+        # Names of union branches that pydantic mixes into the location are not keys of the file.
+        where = ".".join(
+            str(part)
+            for part in detail["loc"]
+            if not re.search(r"[\[\]()]|^(str|int|float|bool)$", str(part))
+        )
+        if detail["type"] == "extra_forbidden":
+            yield f"{where}: unknown key{_nearest(table, detail['loc'])}"
+        elif detail["type"] == "missing":
+            yield f"{where}: missing"
+        else:
+            yield f"{where}: {detail['msg'][:1].lower()}{detail['msg'][1:]} (found {detail['input']!r})"
+
+
+def _nearest(table: type[Table], location: tuple[int | str, ...]) -> str:
+    siblings: type[Table] | None = table
+    for part in location[:-1]:
+        siblings = _table_at(siblings, part) if siblings else None
+    wanted = str(location[-1])
+    if siblings and (found := difflib.get_close_matches(wanted, siblings.model_fields, n=1)):
+        return f'; did you mean "{".".join([*map(str, location[:-1]), found[0]])}"?'
+    for path, name in _every_key(table):
+        if name == wanted:
+            return f'; it belongs at "{path}"'
+    near = difflib.get_close_matches(wanted, [name for _, name in _every_key(table)], n=1)
+    return f'; did you mean "{next(p for p, n in _every_key(table) if n == near[0])}"?' if near else ""
+
+
+def _table_at(table: type[Table], key: int | str) -> type[Table] | None:
+    field = table.model_fields.get(str(key))
+    if field is None:
+        return None if not isinstance(key, int) else table
+    for candidate in (field.annotation, *get_args(field.annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, Table):
+            return candidate
+    return None
+
+
+def _every_key(table: type[Table], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name in table.model_fields:
+        yield f"{prefix}{name}", name
+        if inner := _table_at(table, name):
+            yield from _every_key(inner, f"{prefix}{name}.")

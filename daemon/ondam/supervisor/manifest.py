@@ -1,0 +1,129 @@
+"""``engine.toml``: what an engine is, how it is launched, and what it promises. See docs/engines.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from ondam.errors import ConfigError
+from ondam.models.card import ModelCard
+from ondam.schema import Table, check, read_toml
+
+MANIFEST = "engine.toml"
+
+
+class Launch(Table):
+    """How the process is started. Placeholders in ``command`` and ``env``: see docs/engines.md."""
+
+    command: list[str] = pydantic.Field(min_length=1)
+    env: dict[str, str] = {}
+
+
+class Environment(Table):
+    """The engine's own virtual environment."""
+
+    locks: dict[str, str]
+    """Platform variant (``cpu``, ``cu12``, …) to a hash-pinned requirements file in the folder."""
+    build_locks: dict[str, str] = {}
+    """Variant to a lock of build tools, installed first; the lock's sdists then build without isolation."""
+    build_env: dict[str, str] = {}
+    """Set while building (``CMAKE_ARGS``); the user's own environment wins."""
+    needs_compiler: bool = False
+
+
+class Readiness(Table):
+    """When the engine counts as ready; always after a real inference was answered over the socket."""
+
+    timeout_s: float = 120.0
+    """From process start to the first answered inference."""
+
+
+class Capabilities(Table):
+    """What may be asked of the engine."""
+
+    languages: list[str]
+    streaming: bool = False
+    hotwords: bool = False
+    sample_rate_hz: int | None = None
+    """What an STT engine wants, or what a TTS engine gives; none for an LLM."""
+
+
+class Needs(Table):
+    """What the machine must have."""
+
+    devices: list[Literal["cpu", "cuda", "metal", "vulkan"]] = ["cpu"]
+    minimum_driver: str | None = None
+    memory_mib: int
+    """Resident memory with the embedded model; ``ondam plan`` corrects it by measuring."""
+
+
+class Limits(Table):
+    """What the contract suite holds the engine to."""
+
+    busy_after_cancel_ms: int
+    """How long the engine may go on computing after the client closed its connection."""
+
+
+class Manifest(Table):
+    """One engine's ``engine.toml``."""
+
+    name: Annotated[str, pydantic.Field(pattern=r"^[a-z][a-z0-9_]{1,31}$")]
+    stage: Literal["stt", "llm", "tts"]
+    protocol: Literal["wyoming", "openai"]
+    licence: str
+    """SPDX identifier of the strictest code that the process links."""
+    summary_en: str
+    summary_ko: str
+    launch: Launch
+    environment: Environment
+    readiness: Readiness = Readiness()
+    capabilities: Capabilities
+    needs: Needs
+    limits: Limits
+    options: dict[str, Any] = {}
+    """The engine's own settings and their defaults; ``[engines.NAME]`` in config.toml overrides each."""
+    models: list[ModelCard] = []
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFolder:
+    """An engine as found on disk."""
+
+    path: Path
+    manifest: Manifest
+
+    @property
+    def name(self) -> str:
+        """The engine's name."""
+        return self.manifest.name
+
+
+def read_engine(folder: Path) -> EngineFolder:
+    """The engine in ``folder``. Raises ConfigError listing every problem of its manifest."""
+    path = folder / MANIFEST
+    manifest = check(Manifest, read_toml(path), path)
+    if manifest.name != folder.name:
+        raise ConfigError("engine_name_differs", path=path, name=manifest.name, folder=folder.name)
+    return EngineFolder(folder, manifest)
+
+
+def find_engines(roots: Iterable[Path]) -> dict[str, EngineFolder]:
+    """Every engine below ``roots`` by name; a later root replaces an earlier one's engine of the same name."""
+    found: dict[str, EngineFolder] = {}
+    for root in roots:
+        if root.is_dir():
+            for manifest in sorted(root.glob(f"*/{MANIFEST}")):
+                engine = read_engine(manifest.parent)
+                found[engine.name] = engine
+    return found
+
+
+def engine_roots(user_engines: Path) -> list[Path]:
+    """Where engines are looked for: the package, the user's data folder, the machine's."""
+    import ondam_engines  # noqa: PLC0415 - only to learn where the folder is; nothing of it is used
+
+    return [*map(Path, ondam_engines.__path__), user_engines, Path("/etc/ondam/engines")]
