@@ -124,6 +124,6 @@ def find_engines(roots: Iterable[Path]) -> dict[str, EngineFolder]:
 
 def engine_roots(user_engines: Path) -> list[Path]:
     """Where engines are looked for: the package, the user's data folder, the machine's."""
-    import ondam_engines  # noqa: PLC0415 - only to learn where the folder is; nothing of it is used
+    import ondam_engines
 
     return [*map(Path, ondam_engines.__path__), user_engines, Path("/etc/ondam/engines")]
