@@ -1,0 +1,99 @@
+"""``report.json``: what the engine really got, written once it is warm and before it listens."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The weights file that was read."""
+
+    id: str
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One engine process. Field by field as docs/engines.md lists them."""
+
+    engine: str
+    device: str
+    threads: int
+    model: Weights | None = None
+    """None where the engine has no weights."""
+    weight_loads: int = 0
+    """How many times weights were loaded since start: 1, or 0 without weights."""
+    dtype: str | None = None
+    quantization: str | None = None
+    providers: dict[str, list[str]] = field(default_factory=dict)
+    """Session name to the execution providers it really has."""
+    cuda_graphs: bool | None = None
+    """None where there is no such thing."""
+    context_length: int | None = None
+    memory_mib: int = field(default_factory=lambda: rss_mib())
+    """Resident, so build the report after the warm-up."""
+    versions: dict[str, str] = field(default_factory=dict)
+    pid: int = field(default_factory=os.getpid)
+    started_at: str = field(default_factory=lambda: STARTED_AT)
+    schema: int = SCHEMA
+
+    def write(self, path: Path) -> None:
+        """Put the report at ``path``, readable by the owner alone. A reader sees all of it or nothing."""
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+        text = json.dumps(asdict(self), ensure_ascii=False, indent=1)
+        temporary.touch(mode=0o600)
+        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.replace(path)
+
+
+STARTED_AT = datetime.now(UTC).astimezone().isoformat(timespec="milliseconds")
+"""When this module was imported: the first thing an engine does."""
+
+
+def sha256(path: Path) -> str:
+    """Hex digest of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def rss_mib(pid: int | None = None) -> int:
+    """Resident memory of a process (default: this one) in MiB, rounded up. 0 where it cannot be known."""
+    try:
+        pages = int(Path(f"/proc/{pid or os.getpid()}/statm").read_text(encoding="ascii").split()[1])
+    except FileNotFoundError:
+        return _peak_rss_mib() if pid is None else 0
+    return -(-pages * os.sysconf("SC_PAGE_SIZE") // 2**20)
+
+
+def _peak_rss_mib() -> int:
+    """Without /proc (macOS) only the peak is known from the standard library; Windows has neither."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return -(-peak // (2**20 if sys.platform == "darwin" else 2**10))
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Installed versions by distribution name; what is not installed is left out."""
+    found = {}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            # An engine may name alternatives (onnxruntime, onnxruntime-gpu): only what is there counts.
+            continue
+    return found
