@@ -14,50 +14,6 @@ from pathlib import Path
 
 SCHEMA = 1
 
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """The weights file that was read."""
-
-    id: str
-    path: str
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """One engine process. Field by field as docs/engines.md lists them."""
-
-    engine: str
-    device: str
-    threads: int
-    model: Weights | None = None
-    """None where the engine has no weights."""
-    weight_loads: int = 0
-    """How many times weights were loaded since start: 1, or 0 without weights."""
-    dtype: str | None = None
-    quantization: str | None = None
-    providers: dict[str, list[str]] = field(default_factory=dict)
-    """Session name to the execution providers it really has."""
-    cuda_graphs: bool | None = None
-    """None where there is no such thing."""
-    context_length: int | None = None
-    memory_mib: int = field(default_factory=lambda: rss_mib())
-    """Resident, so build the report after the warm-up."""
-    versions: dict[str, str] = field(default_factory=dict)
-    pid: int = field(default_factory=os.getpid)
-    started_at: str = field(default_factory=lambda: STARTED_AT)
-    schema: int = SCHEMA
-
-    def write(self, path: Path) -> None:
-        """Put the report at ``path``, readable by the owner alone. A reader sees all of it or nothing."""
-        temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-        text = json.dumps(asdict(self), ensure_ascii=False, indent=1)
-        temporary.touch(mode=0o600)
-        temporary.write_text(text + "\n", encoding="utf-8")
-        temporary.replace(path)
-
-
 STARTED_AT = datetime.now(UTC).astimezone().isoformat(timespec="milliseconds")
 """When this module was imported: the first thing an engine does."""
 
@@ -97,3 +53,46 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
             # An engine may name alternatives (onnxruntime, onnxruntime-gpu): only what is there counts.
             continue
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The weights file that was read."""
+
+    id: str
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One engine process. Field by field as docs/engines.md lists them."""
+
+    engine: str
+    device: str
+    threads: int
+    model: Weights | None = None
+    """None where the engine has no weights."""
+    weight_loads: int = 0
+    """How many times weights were loaded since start: 1, or 0 without weights."""
+    dtype: str | None = None
+    quantization: str | None = None
+    providers: dict[str, list[str]] = field(default_factory=dict)
+    """Session name to the execution providers it really has."""
+    cuda_graphs: bool | None = None
+    """None where there is no such thing."""
+    context_length: int | None = None
+    memory_mib: int = field(default_factory=rss_mib)
+    """Resident, so build the report after the warm-up."""
+    versions: dict[str, str] = field(default_factory=dict)
+    pid: int = field(default_factory=os.getpid)
+    started_at: str = STARTED_AT
+    schema: int = SCHEMA
+
+    def write(self, path: Path) -> None:
+        """Put the report at ``path``, readable by the owner alone. A reader sees all of it or nothing."""
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+        text = json.dumps(asdict(self), ensure_ascii=False, indent=1)
+        temporary.touch(mode=0o600)
+        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.replace(path)
