@@ -141,7 +141,7 @@ def defaults() -> dict[str, Any]:
 
 
 def load(file: Path | None, overrides: Mapping[str, Any] | None = None) -> Config:
-    """The configuration from ``file`` (None or missing: defaults) and ``overrides`` (nested, from the command line).
+    """The configuration from ``file`` (None or missing: defaults) and nested ``overrides``.
 
     Raises ConfigError with every problem found, by full key path.
     """

@@ -24,7 +24,7 @@ TableT = TypeVar("TableT", bound=Table)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The file as nested dicts. A missing file, broken UTF-8 or broken TOML is a ConfigError with the place."""
+    """The file as nested dicts. Missing, not UTF-8 or not TOML: ConfigError with the place."""
     try:
         # utf-8-sig: an editor on Windows may have put a byte-order mark in front.
         return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
@@ -39,7 +39,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def check(table: type[TableT], values: Mapping[str, Any], origin: object) -> TableT:
-    """``values`` as a ``table``. Raises ConfigError listing every problem; ``origin`` says where they came from."""
+    """``values`` (from ``origin``) as a ``table``. Raises ConfigError listing every problem."""
     try:
         return table.model_validate(values)
     except pydantic.ValidationError as error:

@@ -42,7 +42,7 @@ class Speaker(Protocol):
         """The rate that ``write`` wants."""
 
     async def write(self, samples: Samples) -> int:
-        """Queue mono samples; waits while more than about a second is queued. Returns the number of the first."""
+        """Queue mono samples; waits while over a second is queued. Returns the number of the first."""
 
     def flush(self) -> None:
         """Drop what is queued and fade out what is already on its way within 10 ms."""

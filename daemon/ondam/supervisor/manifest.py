@@ -20,7 +20,7 @@ class Launch(Table):
     """How the process is started. Placeholders in ``command`` and ``env``: see docs/engines.md."""
 
     command: list[str] = pydantic.Field(min_length=1)
-    env: dict[str, str] = {}
+    env: dict[str, str] = pydantic.Field(default={})
 
 
 class Environment(Table):
@@ -28,9 +28,9 @@ class Environment(Table):
 
     locks: dict[str, str]
     """Platform variant (``cpu``, ``cu12``, …) to a hash-pinned requirements file in the folder."""
-    build_locks: dict[str, str] = {}
+    build_locks: dict[str, str] = pydantic.Field(default={})
     """Variant to a lock of build tools, installed first; the lock's sdists then build without isolation."""
-    build_env: dict[str, str] = {}
+    build_env: dict[str, str] = pydantic.Field(default={})
     """Set while building (``CMAKE_ARGS``); the user's own environment wins."""
     needs_compiler: bool = False
 
@@ -55,7 +55,7 @@ class Capabilities(Table):
 class Needs(Table):
     """What the machine must have."""
 
-    devices: list[Literal["cpu", "cuda", "metal", "vulkan"]] = ["cpu"]
+    devices: list[Literal["cpu", "cuda", "metal", "vulkan"]] = pydantic.Field(default=["cpu"])
     minimum_driver: str | None = None
     memory_mib: int
     """Resident memory with the embedded model; ``ondam plan`` corrects it by measuring."""
@@ -75,7 +75,7 @@ class Manifest(Table):
     stage: Literal["stt", "llm", "tts"]
     protocol: Literal["wyoming", "openai"]
     licence: str
-    """SPDX identifier of the strictest code that the process links."""
+    """SPDbuild_env: dict[str, str] = pydantic.Field(default={}) identifier of the strictest code that the process links."""
     summary_en: str
     summary_ko: str
     launch: Launch
@@ -84,9 +84,9 @@ class Manifest(Table):
     capabilities: Capabilities
     needs: Needs
     limits: Limits
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = pydantic.Field(default={})
     """The engine's own settings and their defaults; ``[engines.NAME]`` in config.toml overrides each."""
-    models: list[ModelCard] = []
+    models: list[ModelCard] = pydantic.Field(default=[])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def read_engine(folder: Path) -> EngineFolder:
 
 
 def find_engines(roots: Iterable[Path]) -> dict[str, EngineFolder]:
-    """Every engine below ``roots`` by name; a later root replaces an earlier one's engine of the same name."""
+    """Every engine below ``roots`` by name; a later root wins over an earlier one."""
     found: dict[str, EngineFolder] = {}
     for root in roots:
         if root.is_dir():
