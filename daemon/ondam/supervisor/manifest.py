@@ -75,7 +75,7 @@ class Manifest(Table):
     stage: Literal["stt", "llm", "tts"]
     protocol: Literal["wyoming", "openai"]
     licence: str
-    """SPDbuild_env: dict[str, str] = pydantic.Field(default={}) identifier of the strictest code that the process links."""
+    """SPDX identifier of the strictest code that the process links."""
     summary_en: str
     summary_ko: str
     launch: Launch
