@@ -1,0 +1,137 @@
+"""Writes turns to SQLite, off the turn's path: one writer thread, a bounded queue, WAL.
+
+A row holds the turn's figures as JSON beside the columns that reports filter by. No text and no audio unless
+``journal.keep_text`` says so.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ondam.journal.turn import Turn
+
+log = logging.getLogger(__name__)
+
+SCHEMA_VERSION = 1
+QUEUE_LIMIT = 256
+"""Turns waiting to be written. A turn takes seconds, a row a millisecond: full means that the disk hangs."""
+RECENT = 64
+"""Turns kept in memory for ``ondam turns`` with their text, which the file may not hold."""
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS turns (
+  number INTEGER PRIMARY KEY,
+  session TEXT NOT NULL,
+  turn INTEGER NOT NULL,
+  started_at TEXT NOT NULL,
+  outcome TEXT,
+  settled INTEGER NOT NULL,
+  first_audio_ms REAL,
+  answer_ms REAL,
+  record TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS turns_started_at ON turns (started_at);
+"""
+
+
+class Recorder:
+    """The journal's writer. ``record`` never waits; ``close`` writes what is queued."""
+
+    def __init__(self, path: Path, *, keep_text: bool, keep_days: int) -> None:
+        self._path = path
+        self._keep_text = keep_text
+        self._keep_days = keep_days
+        self._queue: queue.Queue[Turn | None] = queue.Queue(QUEUE_LIMIT)
+        self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
+        self.lost = 0
+        """Turns that could not be written; shown in the status."""
+        self.written = 0
+        self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
+        self._thread.start()
+
+    def record(self, turn: Turn) -> None:
+        """Remember a finished turn. Called from the event loop."""
+        self._recent.append(turn.as_json())
+        try:
+            self._queue.put_nowait(turn)
+        except queue.Full:
+            self.lost += 1
+
+    def recent(self, limit: int) -> list[dict[str, Any]]:
+        """The last turns of this daemon, newest first, with their text."""
+        return list(self._recent)[::-1][:limit]
+
+    def close(self, timeout_s: float = 1.0) -> None:
+        """Write what is queued and end; gives up after ``timeout_s`` (a hanging disk must not hold a stop)."""
+        try:
+            self._queue.put(None, timeout=timeout_s)
+        except queue.Full:
+            return
+        self._thread.join(timeout_s)
+
+    def _write_all(self) -> None:
+        while (turn := self._queue.get()) is not None:
+            try:
+                with _connection(self._path) as connection:
+                    self._write(connection, turn)
+                self.written += 1
+            except (sqlite3.Error, OSError) as error:
+                # The conversation goes on without its diary; the count of lost rows is shown.
+                self.lost += 1
+                log.warning("journal: a turn was not written: %s", error)
+
+    def _write(self, connection: sqlite3.Connection, turn: Turn) -> None:
+        row = turn.as_json(text=self._keep_text)
+        connection.execute(
+            "INSERT INTO turns (session, turn, started_at, outcome, settled, first_audio_ms, answer_ms, record)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                turn.session,
+                int(turn.id),
+                row["started_at"],
+                turn.outcome,
+                int(turn.settled),
+                row["first_audio_ms"],
+                row["answer_ms"],
+                json.dumps(row, ensure_ascii=False),
+            ),
+        )
+        oldest = turn.started_at - timedelta(days=self._keep_days)
+        connection.execute(
+            "DELETE FROM turns WHERE started_at < ?", (oldest.isoformat(timespec="milliseconds"),)
+        )
+
+
+@contextmanager
+def _connection(path: Path) -> Iterator[sqlite3.Connection]:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with closing(sqlite3.connect(path, timeout=5.0)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version < SCHEMA_VERSION:
+            connection.executescript(SCHEMA)
+            connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+        with connection:
+            yield connection
+
+
+def read_turns(path: Path, *, limit: int, since: datetime | None = None) -> list[dict[str, Any]]:
+    """Turns from the file, newest first, as ``Turn.as_json`` made them; empty when nothing was written yet."""
+    if not path.exists():
+        return []
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5.0)) as connection:
+        rows = connection.execute(
+            "SELECT record FROM turns WHERE started_at >= ? ORDER BY number DESC LIMIT ?",
+            (since.isoformat(timespec="milliseconds") if since else "", limit),
+        ).fetchall()
+    return [json.loads(row[0]) for row in rows]

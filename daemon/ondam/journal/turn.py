@@ -1,0 +1,101 @@
+"""One turn as it is remembered and shown. The wire shape of every command that prints turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ondam.dialog.actions import Outcome
+from ondam.journal.marks import MARKS, EngineTimes, Marks, stages_ms
+from ondam.types import TurnId
+
+
+@dataclass(slots=True)
+class Turn:
+    """What is known of a turn; filled while it runs, written once when it is over."""
+
+    id: TurnId
+    session: str
+    started_at: datetime
+    aloud: bool = True
+    transcript: str | None = None
+    reply: str | None = None
+    """What the model generated; ``heard`` is the part that was played."""
+    heard: str = ""
+    outcome: Outcome | None = None
+    fault: str | None = None
+    """Message code of what went wrong."""
+    marks: Marks = field(default_factory=Marks)
+    engine_ms: EngineTimes = field(default_factory=EngineTimes)
+    utterance_s: float = 0.0
+    answer_s: float = 0.0
+    """Length of the audio that was played."""
+    clauses: int = 0
+    llm_calls: int = 0
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    output_tokens: int | None = None
+    drafts_made: int = 0
+    drafts_dropped: int = 0
+    settled: bool = False
+    voice: str | None = None
+    """The engine that spoke; differs from the plan's when the spare voice had to."""
+    engines: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Engine name to ``{"pid", "started_at"}``: which process answered, so that reports can be matched."""
+
+    @property
+    def first_audio_ms(self) -> float | None:
+        """From the user's last voiced sample to the first answer sample at the converter."""
+        return self.marks.ms("dac_first_sample", self.marks.origin)
+
+    @property
+    def whole_answer_ms(self) -> float | None:
+        """From the same origin to the last answer sample: never mixed with first audio."""
+        return self.marks.ms("dac_last_sample", self.marks.origin)
+
+    def as_json(self, *, text: bool = True) -> dict[str, Any]:
+        """The turn as commands print it. Without ``text`` nothing that was said or answered is in it."""
+        marks = {name: self.marks.ms(name, self.marks.origin) for name in MARKS if name in self.marks.at_ns}
+        engine_ms = {
+            "stt": self.engine_ms.stt,
+            "llm_first_token": self.engine_ms.llm_first_token,
+            "llm_first_clause": self.engine_ms.llm_first_clause,
+            "tts_first_audio": self.engine_ms.tts_first_audio,
+            "sum": self.engine_ms.sum_ms,
+        }
+        return {
+            "id": int(self.id),
+            "session": self.session,
+            "started_at": self.started_at.isoformat(timespec="milliseconds"),
+            "outcome": self.outcome,
+            "fault": self.fault,
+            "transcript": self.transcript if text else None,
+            "reply": self.heard if text else None,
+            "audio": {"seconds": round(self.answer_s, 3)},
+            "utterance_s": round(self.utterance_s, 3),
+            "marks_ms": _rounded(marks),
+            "stages_ms": _rounded(dict(stages_ms(self.marks, self.engine_ms))),
+            "engine_ms": _rounded(engine_ms),
+            "first_audio_ms": _round(self.first_audio_ms),
+            "answer_ms": _round(self.whole_answer_ms),
+            "llm_calls": self.llm_calls,
+            "tokens": {
+                "prompt": self.prompt_tokens,
+                "cached": self.cached_tokens,
+                "output": self.output_tokens,
+            },
+            "drafts": {"made": self.drafts_made, "dropped": self.drafts_dropped},
+            "clauses": self.clauses,
+            "voice": self.voice,
+            "settled": self.settled,
+            "engines": self.engines,
+        }
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else round(value, 2)
+
+
+def _rounded(values: dict[Any, float | None]) -> dict[str, float | None]:
+    return {str(name): _round(value) for name, value in values.items()}
