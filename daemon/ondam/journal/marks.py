@@ -54,7 +54,7 @@ class Marks:
         self.at_ns.setdefault(name, at_ns)
 
     def replace(self, name: MarkName, at_ns: Nanoseconds) -> None:
-        """Remember the latest: for marks that move until the turn is decided (pause, last voice and sample)."""
+        """Remember the latest: for marks that move until the turn is decided (pause, last sample)."""
         self.at_ns[name] = at_ns
 
     def ms(self, name: MarkName, since: MarkName = "last_voiced") -> float | None:
@@ -76,11 +76,12 @@ class EngineTimes:
     stt: float | None = None
     llm_first_token: float | None = None
     llm_first_clause: float | None = None
+    llm_last_token: float | None = None
     tts_first_audio: float | None = None
 
     @property
     def sum_ms(self) -> float | None:
-        """STT + first clause + first TTS audio: the time that no daemon could save without overlapping them."""
+        """STT + first clause + first TTS audio: what only overlapping them could save."""
         parts = (self.stt, self.llm_first_clause, self.tts_first_audio)
         return sum(p for p in parts if p is not None) if None not in parts else None
 

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 1
 QUEUE_LIMIT = 256
-"""Turns waiting to be written. A turn takes seconds, a row a millisecond: full means that the disk hangs."""
+"""Turns waiting to be written. A turn takes seconds, a row a millisecond: full means a hanging disk."""
 RECENT = 64
 """Turns kept in memory for ``ondam turns`` with their text, which the file may not hold."""
 
@@ -72,7 +72,7 @@ class Recorder:
         return list(self._recent)[::-1][:limit]
 
     def close(self, timeout_s: float = 1.0) -> None:
-        """Write what is queued and end; gives up after ``timeout_s`` (a hanging disk must not hold a stop)."""
+        """Write what is queued and end; gives up after ``timeout_s``: a hanging disk must not hold a stop."""
         try:
             self._queue.put(None, timeout=timeout_s)
         except queue.Full:
@@ -93,7 +93,8 @@ class Recorder:
     def _write(self, connection: sqlite3.Connection, turn: Turn) -> None:
         row = turn.as_json(text=self._keep_text)
         connection.execute(
-            "INSERT INTO turns (session, turn, started_at, outcome, settled, first_audio_ms, answer_ms, record)"
+            "INSERT INTO turns"
+            " (session, turn, started_at, outcome, settled, first_audio_ms, answer_ms, record)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 turn.session,

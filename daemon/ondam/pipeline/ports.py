@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypedDict
 
-from ondam.types import Audio, Block, Language, Nanoseconds, Samples
+from ondam.types import Audio, Block, Language, Nanoseconds, Samples, Stage
 
 
 class Message(TypedDict):
@@ -14,6 +14,20 @@ class Message(TypedDict):
 
     role: str
     content: str
+
+
+class VoiceActivity(Protocol):
+    """A voice activity detector: one object per stream."""
+
+    @property
+    def frame(self) -> int:
+        """How many samples (16 kHz mono int16) one call takes."""
+
+    def __call__(self, frame: Samples) -> float:
+        """Probability of speech in ``frame``, which follows the previous one without a gap."""
+
+    def reset(self) -> None:
+        """Forget what was heard."""
 
 
 class Microphone(Protocol):
@@ -126,3 +140,28 @@ class Synthesizer(Protocol):
 
         Raises EngineError.
         """
+
+
+class Engines(Protocol):
+    """Who does each stage right now. Each call raises EngineError at once when nobody can."""
+
+    def recognizer(self) -> Recognizer:
+        """The STT engine that is ready."""
+
+    def responder(self) -> Responder:
+        """The LLM engine that is ready."""
+
+    def synthesizer(self) -> Synthesizer:
+        """The TTS engine that is ready: the first voice, else the spare."""
+
+    def answered(self, stage: Stage) -> None:
+        """A real request of a turn was answered: counts towards settled."""
+
+    def settled(self) -> bool:
+        """Whether every engine of a turn has served long enough for its numbers to count."""
+
+    def identities(self) -> dict[str, dict[str, object]]:
+        """Engine name to pid and start of the processes that serve now."""
+
+    def voice(self) -> str | None:
+        """Name of the engine that speaks now."""

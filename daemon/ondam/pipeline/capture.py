@@ -1,0 +1,85 @@
+"""Keeps the user's voice: a short memory of what came before, and the utterance that is open."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from ondam.types import HEARING_RATE_HZ, Audio, Block, Nanoseconds, Samples
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """What the user said, with the times of its samples. Blocks follow one another without gap or overlap."""
+
+    blocks: tuple[Block, ...]
+
+    @property
+    def samples(self) -> Samples:
+        """All samples, mono int16 at 16 kHz."""
+        if not self.blocks:
+            return np.zeros(0, np.int16)
+        return np.concatenate([block.samples for block in self.blocks])
+
+    @property
+    def audio(self) -> Audio:
+        """The same as sound."""
+        return Audio(self.samples, HEARING_RATE_HZ)
+
+    def at_ns(self, index: int) -> Nanoseconds | None:
+        """When the sample ``index`` (counted from the utterance's first) passed the converter."""
+        for block in self.blocks:
+            if index <= len(block.samples):
+                return block.at_ns + index * 1_000_000_000 // HEARING_RATE_HZ
+            index -= len(block.samples)
+        return None
+
+
+class Capture:
+    """A ring of recent blocks, and the blocks of the open utterance.
+
+    Every sample belongs to at most one utterance: what an utterance took is not given to the next as pre-roll.
+    """
+
+    def __init__(self, pre_roll_ms: int, max_utterance_s: int) -> None:
+        self._pre_roll = pre_roll_ms * HEARING_RATE_HZ // 1000
+        self._longest = max_utterance_s * HEARING_RATE_HZ
+        self._recent: deque[Block] = deque()
+        self._recent_samples = 0
+        self._open: list[Block] | None = None
+        self._open_samples = 0
+
+    def add(self, block: Block) -> None:
+        """Remember a block, in the open utterance or in the ring."""
+        if self._open is not None:
+            self._open.append(block)
+            self._open_samples += len(block.samples)
+            return
+        self._recent.append(block)
+        self._recent_samples += len(block.samples)
+        while self._recent_samples - len(self._recent[0].samples) >= self._pre_roll:
+            self._recent_samples -= len(self._recent.popleft().samples)
+
+    @property
+    def full(self) -> bool:
+        """The open utterance has reached its longest length."""
+        return self._open_samples >= self._longest
+
+    def open(self) -> None:
+        """Begin an utterance with what is in the ring."""
+        self._open = list(self._recent)
+        self._open_samples = self._recent_samples
+        self._recent.clear()
+        self._recent_samples = 0
+
+    def close(self) -> Utterance:
+        """End the open utterance and hand it over; nothing of it stays here."""
+        blocks, self._open, self._open_samples = self._open or [], None, 0
+        return Utterance(tuple(blocks))
+
+    def forget(self) -> None:
+        """Drop the ring: it holds the assistant's own voice."""
+        self._recent.clear()
+        self._recent_samples = 0

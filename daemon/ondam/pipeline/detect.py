@@ -1,0 +1,88 @@
+"""Hears where an utterance begins and how long its pauses are. Decides nothing: the dialog machine does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from ondam.config import DetectConfig
+from ondam.dialog.events import Event, Pause, SpeechStarted, UtteranceFull
+from ondam.pipeline.capture import Capture, Utterance
+from ondam.pipeline.ports import VoiceActivity
+from ondam.types import HEARING_RATE_HZ, Block, Nanoseconds, Samples
+
+
+class Detector:
+    """Turns blocks into events, and keeps the samples of the open utterance."""
+
+    def __init__(
+        self, voice: VoiceActivity, config: DetectConfig, clock: Callable[[], Nanoseconds]
+    ) -> None:
+        self._voice = voice
+        self._config = config
+        self._clock = clock
+        self._capture = Capture(config.pre_roll_ms + config.min_speech_ms, config.max_utterance_s)
+        self._pending: Samples = np.zeros(0, np.int16)
+        self._listening = False
+        """An utterance is open."""
+        self._voiced_samples = 0
+        """Voice in a row before an utterance is opened."""
+        self._silent_samples = 0
+        self._heard_voice = False
+        self.probability = 0.0
+        """Of the latest frame; shown as a level."""
+
+    def hear(self, block: Block) -> Iterator[Event]:
+        """Events that ``block`` completes, in order. The caller handles each before asking for the next."""
+        self._capture.add(block)
+        self._pending = np.concatenate([self._pending, block.samples])
+        frame = self._voice.frame
+        while len(self._pending) >= frame:
+            piece, self._pending = self._pending[:frame], self._pending[frame:]
+            self.probability = self._voice(piece)
+            if self._listening:
+                yield from self._in_utterance(frame)
+            elif self._began(frame):
+                yield SpeechStarted(self._clock())
+        if self._listening and self._capture.full:
+            yield UtteranceFull(self._clock())
+
+    def _began(self, frame: int) -> bool:
+        if self.probability < self._config.threshold:
+            self._voiced_samples = 0
+            return False
+        self._voiced_samples += frame
+        return self._voiced_samples * 1000 >= self._config.min_speech_ms * HEARING_RATE_HZ
+
+    def _in_utterance(self, frame: int) -> Iterator[Event]:
+        # Hysteresis: inside an utterance a lower probability still counts as voice.
+        least = self._config.release if self._heard_voice else self._config.threshold
+        if self.probability >= least:
+            self._silent_samples = 0
+            self._heard_voice = True
+            return
+        self._silent_samples += frame
+        yield Pause(self._clock(), self._silent_samples * 1000 / HEARING_RATE_HZ, self._heard_voice)
+
+    def open(self, *, by_hand: bool = False) -> None:
+        """Begin to keep an utterance, from the pre-roll on. ``by_hand``: no voice was heard yet."""
+        self._capture.open()
+        self._listening = True
+        self._heard_voice = not by_hand
+        self._silent_samples = 0
+        self._voiced_samples = 0
+
+    def close(self) -> Utterance:
+        """End the utterance and hand it over."""
+        self._listening = False
+        self._silent_samples = 0
+        self._voiced_samples = 0
+        return self._capture.close()
+
+    def forget(self) -> None:
+        """What was heard until now was the assistant itself: start afresh."""
+        self._capture.forget()
+        self._voice.reset()
+        self._pending = self._pending[:0]
+        self._voiced_samples = 0

@@ -1,0 +1,76 @@
+"""Question to clauses: tokens are filtered and cut as they come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+
+from ondam.dialog.history import Exchange
+from ondam.journal.turn import Turn
+from ondam.pipeline.ports import Engines, Message, Usage
+from ondam.speech.clauses import ClauseCutter
+from ondam.speech.filters import SpokenFilter
+from ondam.types import Language, Nanoseconds
+
+
+def prompt(system: str, history: Sequence[Exchange], question: str) -> list[Message]:
+    """The messages of a request. The stable part comes first, so that the engine's prompt cache holds."""
+    messages: list[Message] = [{"role": "system", "content": system}]
+    for exchange in history:
+        messages.append({"role": "user", "content": exchange.question})
+        messages.append({"role": "assistant", "content": exchange.answer})
+    messages.append({"role": "user", "content": question})
+    return messages
+
+
+async def respond(
+    turn: Turn,
+    messages: Sequence[Message],
+    engines: Engines,
+    language: Language,
+    max_tokens: int,
+    clock: Callable[[], Nanoseconds],
+) -> AsyncGenerator[str, None]:
+    """The answer's clauses, each as soon as it is certain. Marks and figures go into ``turn``.
+
+    Raises EngineError; what was yielded before stays valid.
+    """
+    spoken = SpokenFilter(language)
+    cutter = ClauseCutter(language)
+    responder = engines.responder()
+    turn.llm_calls += 1
+    turn.reply = ""
+    turn.marks.set("llm_sent", clock())
+    async with aclosing(responder.respond(messages, max_tokens=max_tokens)) as stream:
+        async for piece in stream:
+            if isinstance(piece, Usage):
+                _note_usage(turn, piece)
+                continue
+            turn.marks.set("llm_first_token", clock())
+            if turn.engine_ms.llm_first_token is None:
+                turn.engine_ms.llm_first_token = piece.engine_ms
+            turn.reply += piece.text
+            for clause in cutter.feed(spoken.feed(piece.text)):
+                _note_clause(turn, piece.engine_ms, clock())
+                yield clause
+    engines.answered("llm")
+    for clause in (*cutter.feed(spoken.finish()), *cutter.finish()):
+        _note_clause(turn, turn.engine_ms.llm_last_token, clock())
+        yield clause
+
+
+def _note_clause(turn: Turn, engine_ms: float | None, at_ns: Nanoseconds) -> None:
+    turn.clauses += 1
+    turn.marks.set("first_clause", at_ns)
+    if turn.clauses == 1:
+        turn.engine_ms.llm_first_clause = engine_ms
+
+
+def _note_usage(turn: Turn, usage: Usage) -> None:
+    turn.prompt_tokens = usage.prompt_tokens
+    turn.cached_tokens = usage.cached_tokens
+    turn.output_tokens = usage.output_tokens
+    if usage.prompt_ms is not None and usage.predicted_ms is not None:
+        turn.engine_ms.llm_last_token = usage.prompt_ms + usage.predicted_ms
+    if usage.reasoning_seen:
+        turn.fault = "engine_thinks"

@@ -1,0 +1,110 @@
+"""Clauses to sound: read, synthesized, resampled, let through the gate; and what was heard of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from ondam.audio.resample import Resampler
+from ondam.journal.turn import Turn
+from ondam.pipeline.gate import Gate
+from ondam.pipeline.ports import Engines, SpeechStart
+from ondam.speech.filters import speakable
+from ondam.speech.reading import reading
+from ondam.types import Language, Nanoseconds, Samples
+
+
+@dataclass(slots=True)
+class Span:
+    """A clause and the samples that say it."""
+
+    text: str
+    first: int
+    end: int
+
+
+class Speech:
+    """One turn's answer on its way to the ear."""
+
+    def __init__(self, turn: Turn, gate: Gate, clock: Callable[[], Nanoseconds]) -> None:
+        self._turn = turn
+        self._gate = gate
+        self._clock = clock
+        self._spans: list[Span] = []
+
+    async def speak(self, clauses: AsyncIterator[str], engines: Engines, language: Language) -> None:
+        """Say each clause as it comes; returns when the last sample was queued. Raises EngineError."""
+        self._gate.open(self._turn.id)
+        async for clause in clauses:
+            said = reading(clause, language)
+            if speakable(said):
+                await self._say(clause, said, engines, language)
+            elif self._spans:  # Nothing a voice can say, but part of what was shown.
+                self._spans[-1].text += f" {clause}"
+
+    async def _say(self, clause: str, said: str, engines: Engines, language: Language) -> None:
+        synthesizer = engines.synthesizer()
+        self._turn.voice = engines.voice()
+        self._turn.marks.set("tts_sent", self._clock())
+        resampler: Resampler | None = None
+        span: Span | None = None
+        async with aclosing(synthesizer.synthesize(said, language)) as stream:
+            async for piece in stream:
+                if isinstance(piece, SpeechStart):
+                    resampler = Resampler(piece.rate_hz, self._gate.rate_hz)
+                    self._turn.marks.set("tts_first_audio", self._clock())
+                    if self._turn.engine_ms.tts_first_audio is None:
+                        self._turn.engine_ms.tts_first_audio = piece.engine_ms
+                elif resampler is not None:
+                    span = await self._let_out(resampler.process(piece), clause, span)
+        if resampler is not None:
+            await self._let_out(resampler.finish(), clause, span)
+        engines.answered("tts")
+
+    async def _let_out(self, samples: Samples, clause: str, span: Span | None) -> Span | None:
+        first = await self._gate.write(self._turn.id, samples)
+        if first is None:
+            return span
+        if span is None:
+            span = Span(clause, first, first)
+            self._spans.append(span)
+        span.end = first + len(samples)
+        self._turn.answer_s = sum(s.end - s.first for s in self._spans) / self._gate.rate_hz
+        return span
+
+    def heard(self) -> str | None:
+        """The written text of what has passed the speaker so far; None before the first sample.
+
+        A clause that is only partly played counts word by word, in proportion to its samples. Also sets the
+        marks of the first and the latest sample.
+        """
+        if not self._spans:
+            return None
+        first = self._gate.heard_at_ns(self._spans[0].first)
+        if first is None:
+            return None
+        self._turn.marks.set("dac_first_sample", first)
+        texts = []
+        for span in self._spans:
+            played = bisect_left(
+                range(span.first, span.end), True, key=lambda n: self._gate.heard_at_ns(n) is None
+            )
+            if played == 0:
+                break
+            last = self._gate.heard_at_ns(span.first + played - 1)
+            if last is not None:
+                self._turn.marks.replace("dac_last_sample", last)
+            if played == span.end - span.first:
+                texts.append(span.text)
+                continue
+            words = span.text.split()
+            texts.append(" ".join(words[: len(words) * played // (span.end - span.first)]))
+            break
+        self._turn.heard = " ".join(text for text in texts if text)
+        return self._turn.heard
+
+    async def drained(self) -> None:
+        """Return when everything that was let through has been heard or dropped."""
+        await self._gate.drained()
