@@ -1,0 +1,22 @@
+"""Sound in and out: devices that heal themselves, files in their place, resampling."""
+
+from __future__ import annotations
+
+from ondam.audio.factory import open_microphone, open_speaker
+from ondam.audio.faults import OnFault
+from ondam.audio.resample import Resampler, resampled
+from ondam.audio.simulated import NoMicrophone, WavMicrophone, WavSpeaker
+from ondam.audio.wav import read_wav, write_wav
+
+__all__ = [
+    "NoMicrophone",
+    "OnFault",
+    "Resampler",
+    "WavMicrophone",
+    "WavSpeaker",
+    "open_microphone",
+    "open_speaker",
+    "read_wav",
+    "resampled",
+    "write_wav",
+]

@@ -1,0 +1,41 @@
+"""From what the configuration calls a microphone or a speaker to one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from ondam.audio.faults import Clock, OnFault, log_fault
+from ondam.audio.simulated import NoMicrophone, WavMicrophone, WavSpeaker
+from ondam.pipeline.ports import Microphone, Speaker
+
+
+def open_microphone(
+    spec: str, *, on_fault: OnFault = log_fault, clock: Clock = time.monotonic_ns
+) -> Microphone:
+    """``spec``: "default", "none", "wav:/path", or a device's name or part of one. Call it on the event loop.
+
+    A device that is not there is no error: ``on_fault`` tells, and it is used once it appears.
+    Raises AudioError when a file cannot be read.
+    """
+    if spec == "none":
+        return NoMicrophone()
+    if spec.startswith("wav:"):
+        return WavMicrophone(Path(spec.removeprefix("wav:")), clock=clock)
+    on_fault("microphone_missing", name=spec)
+    return NoMicrophone()
+
+
+def open_speaker(
+    spec: str, *, latency_ms: int, on_fault: OnFault = log_fault, clock: Clock = time.monotonic_ns
+) -> Speaker:
+    """``spec`` as in ``open_microphone``. ``latency_ms``: how much sound the device holds ahead.
+
+    "none" plays to nowhere in real time; "wav:/path" too, and writes it there when it is closed.
+    """
+    if spec == "none":
+        return WavSpeaker(None, clock=clock, longest_s=0)
+    if spec.startswith("wav:"):
+        return WavSpeaker(Path(spec.removeprefix("wav:")), clock=clock)
+    on_fault("speaker_missing", name=spec)
+    return WavSpeaker(None, clock=clock, longest_s=0)

@@ -1,0 +1,84 @@
+"""Changes the rate of a stream of samples. State is kept, so nothing is lost where blocks meet.
+
+libsamplerate's ``sinc_fastest``: 53 µs for 10 ms of 48 kHz, and it holds back 1.2 ms (soxr: 7 µs, but 21 ms).
+Its output is in phase: output sample k is the input at time k / rate_out, it only arrives a little later.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import samplerate
+
+from ondam.types import Audio, Samples
+
+
+class Resampler:
+    """One mono stream from ``rate_in_hz`` to ``rate_out_hz``. Equal rates pass through untouched."""
+
+    def __init__(self, rate_in_hz: int, rate_out_hz: int, converter: str = "sinc_fastest") -> None:
+        self.rate_in_hz = rate_in_hz
+        self.rate_out_hz = rate_out_hz
+        self._taken = 0
+        self._given = 0
+        self._converter = (
+            None if rate_in_hz == rate_out_hz else samplerate.Resampler(converter, 1)  # one channel
+        )
+
+    @property
+    def given(self) -> int:
+        """How many samples have come out so far, and so the number of the next one."""
+        return self._given
+
+    def process(self, samples: Samples) -> Samples:
+        """``samples`` (n,) in; whatever is ready (m,) out, m may be 0. Output k is at k / rate_out."""
+        self._taken += len(samples)
+        if self._converter is None:
+            self._given += len(samples)
+            return samples
+        out = to_int16(self._converter.process(to_float(samples), self.rate_out_hz / self.rate_in_hz))
+        self._given += len(out)
+        return out
+
+    def finish(self) -> Samples:
+        """What was held back, so that as much time has come out as went in. The stream starts over."""
+        # Half up: as many samples as the input's length holds at the new rate.
+        owed = (2 * self._taken * self.rate_out_hz + self.rate_in_hz) // (2 * self.rate_in_hz) - self._given
+        self._taken = self._given = 0
+        if self._converter is None or owed <= 0:
+            return np.zeros(0, np.int16)
+        # libsamplerate's own end-of-input loses the last half filter; silence pushes it out instead.
+        silence = np.zeros(self.rate_in_hz // 50 + 1, np.float32)
+        pieces: list[Samples] = []
+        while sum(map(len, pieces)) < owed:
+            pieces.append(to_int16(self._converter.process(silence, self.rate_out_hz / self.rate_in_hz)))
+        self._converter.reset()
+        return np.concatenate(pieces)[:owed]
+
+
+def resampled(audio: Audio, rate_hz: int) -> Audio:
+    """The whole of ``audio`` at ``rate_hz``."""
+    if audio.rate_hz == rate_hz:
+        return audio
+    stream = Resampler(audio.rate_hz, rate_hz, "sinc_medium")
+    return Audio(np.concatenate([stream.process(audio.samples), stream.finish()]), rate_hz)
+
+
+def mixed(frames: npt.NDArray[np.int16]) -> Samples:
+    """``frames`` (n, channels) as mono (n,): the mean of the channels, so that nothing can clip."""
+    if frames.shape[1] == 1:
+        return frames[:, 0]
+    mono: Samples = np.rint(frames.mean(axis=1, dtype=np.float32)).astype(np.int16)
+    return mono
+
+
+def to_float(samples: Samples) -> npt.NDArray[np.float32]:
+    """int16 as ±1.0."""
+    return samples.astype(np.float32) / np.float32(32768)
+
+
+def to_int16(samples: npt.NDArray[np.float32]) -> Samples:
+    """±1.0 as int16; what is louder is clipped, what is no number is silence."""
+    scaled = np.rint(np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0) * np.float32(32768))
+    clipped: Samples = np.clip(scaled, -32768, 32767).astype(np.int16)
+    return clipped

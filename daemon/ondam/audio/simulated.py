@@ -1,0 +1,229 @@
+"""A microphone and a speaker without a sound card: sound files in real time, or nothing at all."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from ondam.audio.faults import Clock, Sleep
+from ondam.audio.resample import resampled
+from ondam.audio.timeline import Timeline
+from ondam.audio.wav import read_wav, write_wav
+from ondam.types import HEARING_RATE_HZ, Audio, Block, Nanoseconds, Samples
+
+BLOCK = HEARING_RATE_HZ // 100
+"""Samples in the 10 ms that a microphone delivers at once."""
+
+BLOCK_NS = 10_000_000
+
+SPEAKER_RATE_HZ = 48_000
+"""What sound cards and sound servers run at; every speaker of ours wants it."""
+
+QUEUE_NS = 1_000_000_000
+"""How much sound a speaker holds before ``write`` waits."""
+
+WAKE_S = 0.01
+"""How often one who waits for a speaker looks again, so that a flush is noticed."""
+
+
+class WavMicrophone:
+    """Says a sound file into the room in real time: 10 ms blocks on a fixed schedule, silence around it.
+
+    Block k holds what was said from ``start + k * 10 ms`` on and is delivered when it ends: a late consumer
+    gets late blocks with the right times, and the schedule never drifts. ``start`` is when ``blocks`` is
+    first asked. ``pace`` 2.0 runs twice as fast, times included.
+    """
+
+    def __init__(
+        self,
+        source: Path | Audio | None,
+        *,
+        clock: Clock = time.monotonic_ns,
+        sleep: Sleep = asyncio.sleep,
+        then: Literal["silence", "end"] = "silence",
+        pace: float = 1.0,
+    ) -> None:
+        """``source``: a file (AudioError when unusable), a sound, or None for silence until ``play``."""
+        self.name = f"wav:{source}" if isinstance(source, Path) else "wav"
+        self._clock = clock
+        self._sleep = sleep
+        self._then = then
+        self._block_ns = round(BLOCK_NS / pace)
+        self._queue: Samples = np.zeros(0, np.int16)
+        self._next = 0
+        self._closed = False
+        self.started_ns: Nanoseconds | None = None
+        """When sample 0 was said; None until ``blocks`` is asked."""
+        if source is not None:
+            self.play(read_wav(source) if isinstance(source, Path) else source)
+
+    def play(self, audio: Audio) -> int:
+        """Say ``audio`` (any rate) after what is still to be said. Returns the number of its first sample."""
+        first = self._next + len(self._queue)
+        self._queue = np.concatenate([self._queue, resampled(audio, HEARING_RATE_HZ).samples])
+        return first
+
+    def said_at_ns(self, sample: int) -> Nanoseconds:
+        """When ``sample`` is or was said. Only after ``blocks`` was asked."""
+        if self.started_ns is None:
+            raise RuntimeError("the microphone has not been opened")
+        return self.started_ns + sample * self._block_ns // BLOCK
+
+    async def blocks(self) -> AsyncGenerator[Block, None]:
+        """See ``ports.Microphone``. Ends by itself only with ``then="end"``."""
+        if self.started_ns is None:
+            self.started_ns = self._clock()
+        while not self._closed and (len(self._queue) or self._then == "silence"):
+            at_ns = self.said_at_ns(self._next)
+            # Also when late: a consumer that catches up must not starve the loop.
+            await self._sleep(max(0.0, (at_ns + self._block_ns - self._clock()) / 1e9))
+            if self._closed:
+                return
+            samples = np.zeros(BLOCK, np.int16)
+            said = self._queue[:BLOCK]
+            samples[: len(said)] = said
+            self._queue = self._queue[BLOCK:]
+            first, self._next = self._next, self._next + BLOCK
+            yield Block(samples, first, at_ns)
+
+    async def close(self) -> None:
+        """See ``ports.Microphone``."""
+        self._closed = True
+
+
+class NoMicrophone:
+    """Hears nothing, costs nothing."""
+
+    name = "none"
+
+    def __init__(self) -> None:
+        self._closed = asyncio.Event()
+
+    async def blocks(self) -> AsyncGenerator[Block, None]:
+        """Yields nothing until ``close``."""
+        await self._closed.wait()
+        return
+        yield
+
+    async def close(self) -> None:
+        """See ``ports.Microphone``."""
+        self._closed.set()
+
+
+class WavSpeaker:
+    """A converter made of arithmetic: what is written plays at the clock's pace, 10 ms after it was written.
+
+    Keeps what would have been heard (``recording``), and with ``path`` writes it there on ``close``. Silences
+    longer than ``longest_gap_s`` are cut to that, shorter ones are kept as they would be heard.
+    """
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        rate_hz: int = SPEAKER_RATE_HZ,
+        clock: Clock = time.monotonic_ns,
+        sleep: Sleep = asyncio.sleep,
+        longest_gap_s: float = 0.5,
+        longest_s: float = 600.0,
+    ) -> None:
+        """``longest_s``: no more than so much is kept (96 kB a second); 0 keeps nothing."""
+        self.name = f"wav:{path}" if path else "none"
+        self.rate_hz = rate_hz
+        self._path = path
+        self._clock = clock
+        self._sleep = sleep
+        self._longest_gap_ns = longest_gap_s * 1e9
+        self._room = round(longest_s * rate_hz)
+        self._timeline = Timeline(rate_hz, slack_ns=0)
+        self._pieces: list[tuple[Nanoseconds, Samples]] = []
+        self._written = 0
+        self._flushes = 0
+        self._waiting = 0
+        self._closed = False
+
+    async def write(self, samples: Samples) -> int:
+        """See ``ports.Speaker``. One writer at a time; a ``flush`` drops a write that waits, whole."""
+        first = self._written
+        self._written += len(samples)
+        flushes = self._flushes
+        self._waiting += 1
+        try:
+            while not self._closed and flushes == self._flushes and (late := self._ahead_ns() - QUEUE_NS) > 0:
+                await self._sleep(min(late / 1e9, WAKE_S))
+        finally:
+            self._waiting -= 1
+        if self._closed or flushes != self._flushes or not len(samples):
+            return first
+        at_ns = max(self._timeline.end_ns or 0, self._clock() + BLOCK_NS)
+        self._timeline.play(first, len(samples), at_ns)
+        if self._room >= len(samples):
+            self._room -= len(samples)
+            self._pieces.append((at_ns, samples.copy()))
+        return first
+
+    def flush(self) -> None:
+        """See ``ports.Speaker``: what plays now fades to nothing over 10 ms."""
+        self._flushes += 1
+        now_ns = self._clock()
+        self._cut(now_ns + BLOCK_NS, now_ns)
+
+    async def drained(self) -> None:
+        """See ``ports.Speaker``."""
+        while not self._closed and ((left := self._ahead_ns()) > 0 or self._waiting):
+            await self._sleep(min(left / 1e9, WAKE_S) if left > 0 else WAKE_S)
+
+    @property
+    def heard(self) -> int:
+        """See ``ports.Speaker``."""
+        return self._timeline.heard(self._clock())
+
+    def heard_at_ns(self, sample: int) -> Nanoseconds | None:
+        """See ``ports.Speaker``."""
+        return self._timeline.heard_at_ns(sample, self._clock())
+
+    def recording(self) -> Audio:
+        """What has been and is going to be heard, from the first sample on."""
+        if not self._pieces:
+            return Audio(np.zeros(0, np.int16), self.rate_hz)
+        parts: list[Samples] = []
+        end_ns = self._pieces[0][0]
+        for at_ns, samples in self._pieces:
+            gap_ns = min(max(0, at_ns - end_ns), self._longest_gap_ns)
+            parts += [np.zeros(round(gap_ns * self.rate_hz / 1e9), np.int16), samples]
+            end_ns = at_ns + len(samples) * 1_000_000_000 // self.rate_hz
+        return Audio(np.concatenate(parts), self.rate_hz)
+
+    async def close(self) -> None:
+        """See ``ports.Speaker``. Raises AudioError when the recording cannot be written."""
+        if self._closed:
+            return
+        self._closed = True
+        now_ns = self._clock()
+        self._cut(now_ns, now_ns)
+        if self._path:
+            await asyncio.to_thread(write_wav, self._path, self.recording())
+
+    def _ahead_ns(self) -> Nanoseconds:
+        return (self._timeline.end_ns or 0) - self._clock()
+
+    def _cut(self, at_ns: Nanoseconds, fade_from_ns: Nanoseconds) -> None:
+        self._timeline.cut(at_ns)
+        while self._pieces and self._pieces[-1][0] >= at_ns:
+            self._pieces.pop()
+        if not self._pieces:
+            return
+        start_ns, samples = self._pieces[-1]
+        keep = (at_ns - start_ns) * self.rate_hz // 1_000_000_000
+        if keep >= len(samples):
+            return
+        left = samples[:keep].copy()
+        fade = min(keep, (at_ns - fade_from_ns) * self.rate_hz // 1_000_000_000)
+        if fade:
+            left[-fade:] = (left[-fade:] * np.linspace(1, 0, fade)).astype(np.int16)
+        self._pieces[-1] = (start_ns, left)

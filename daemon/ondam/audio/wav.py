@@ -1,0 +1,83 @@
+"""Sound files: read by libsndfile (any PCM or float WAV, also FLAC, Ogg, MP3), written as 16-bit mono WAV."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import wave
+from pathlib import Path
+
+import numpy as np
+import soundfile
+
+from ondam.audio.resample import to_int16
+from ondam.errors import AudioError
+from ondam.types import Audio, Samples
+
+FRAMES_AT_ONCE = 1 << 16
+
+
+def read_wav(path: Path) -> Audio:
+    """The file as mono, at its own rate. Raises AudioError when there is no sound to be had from it.
+
+    A file that ends early (a copy broken off, a recorder that was killed) gives the samples it holds.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(24)
+            file.seek(0)
+            with soundfile.SoundFile(file) as sound:
+                rate_hz = int(sound.samplerate)
+                samples = _all_frames(sound)
+    except FileNotFoundError as error:
+        raise AudioError("sound_file_missing", path=path) from error
+    except OSError as error:
+        raise AudioError("sound_file_unreadable", path=path, reason=error.strerror or error) from error
+    except soundfile.LibsndfileError as error:
+        if not start:
+            raise AudioError("sound_file_empty", path=path) from error
+        shown = "".join(c if c.isprintable() else "·" for c in start.decode("latin-1"))
+        raise AudioError("sound_file_broken", path=path, start=shown, reason=error.error_string) from error
+    if not len(samples):
+        raise AudioError("sound_file_empty", path=path)
+    return Audio(samples, rate_hz)
+
+
+def _all_frames(sound: soundfile.SoundFile) -> Samples:
+    pieces: list[Samples] = []
+    while True:
+        frames = sound.read(FRAMES_AT_ONCE, dtype="float32", always_2d=True)
+        if not len(frames):
+            return np.concatenate(pieces) if pieces else np.zeros(0, np.int16)
+        # Damaged float files hold NaN: to_int16 makes it silence, but a mean would spread it first.
+        pieces.append(to_int16(np.nan_to_num(frames, nan=0.0, posinf=0.0, neginf=0.0).mean(axis=1)))
+
+
+def write_wav(path: Path, audio: Audio) -> None:
+    """``audio`` as a 16-bit mono WAV. The file appears whole or not at all. Raises AudioError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                with wave.open(file, "wb") as sound:
+                    sound.setnchannels(1)
+                    sound.setsampwidth(2)
+                    sound.setframerate(audio.rate_hz)
+                    sound.writeframes(audio.samples.astype("<i2").tobytes())
+                file.flush()
+                os.fsync(file.fileno())
+            # mkstemp makes it private; a recording is the user's like any other file of theirs.
+            Path(temporary).chmod(0o666 & ~_umask())
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise AudioError("sound_file_unwritable", path=path, reason=error.strerror or error) from error
+
+
+def _umask() -> int:
+    current = os.umask(0o077)
+    os.umask(current)
+    return current
