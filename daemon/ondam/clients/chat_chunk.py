@@ -1,0 +1,97 @@
+"""One chunk of a streamed chat completion, as OpenAI and llama.cpp write it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ondam.clients.json_text import (
+    Json,
+    count_at,
+    json_object,
+    list_at,
+    number_at,
+    object_at,
+    one_line,
+    raw_text_at,
+    text_at,
+)
+from ondam.pipeline.ports import Usage
+
+LAST = "[DONE]"
+"""The data of the event after the last chunk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What a chunk says. ``text`` may begin or end in half a character; ``error``: the server's own words."""
+
+    text: str = ""
+    engine_ms: float | None = None
+    usage: Usage = field(default_factory=Usage)
+    error: str | None = None
+
+
+def chunk(data: str) -> Chunk:
+    """The chunk in an event's ``data``. ValueError when it is none."""
+    body = json_object(data)
+    if body.get("error") is not None:
+        return Chunk(error=server_words(body))
+    timings = object_at(body, "timings")
+    prompt_ms, predicted_ms = number_at(timings, "prompt_ms"), number_at(timings, "predicted_ms")
+    prompt_n, cache_n = count_at(timings, "prompt_n"), count_at(timings, "cache_n")
+    told = object_at(body, "usage")
+    prompt_tokens = count_at(told, "prompt_tokens")
+    cached_tokens = count_at(object_at(told, "prompt_tokens_details"), "cached_tokens")
+    output_tokens = count_at(told, "completion_tokens")
+    if prompt_tokens is None and prompt_n is not None:
+        # llama.cpp counts as prompt_n only what it had to compute.
+        prompt_tokens = prompt_n + (cache_n or 0)
+    text, finish_reason, reasoning = _first_choice(body)
+    return Chunk(
+        text,
+        engine_ms=None if prompt_ms is None else prompt_ms + (predicted_ms or 0.0),
+        usage=Usage(
+            prompt_tokens=prompt_tokens,
+            cached_tokens=cache_n if cached_tokens is None else cached_tokens,
+            output_tokens=count_at(timings, "predicted_n") if output_tokens is None else output_tokens,
+            prompt_ms=prompt_ms,
+            predicted_ms=predicted_ms,
+            finish_reason=finish_reason,
+            reasoning_seen=reasoning,
+        ),
+    )
+
+
+def _first_choice(body: dict[str, Json]) -> tuple[str, str | None, bool]:
+    choices = list_at(body, "choices")
+    if not choices:
+        return "", None, False
+    choice = choices[0]
+    if not isinstance(choice, dict):
+        raise ValueError("a choice is no object")  # noqa: TRY004 - one kind of error for callers
+    delta = object_at(choice, "delta")
+    # llama.cpp and DeepSeek say reasoning_content, vLLM says reasoning.
+    reasoning = bool(raw_text_at(delta, "reasoning_content") or raw_text_at(delta, "reasoning"))
+    return raw_text_at(delta, "content") or "", text_at(choice, "finish_reason"), reasoning
+
+
+def together(before: Usage, after: Usage) -> Usage:
+    """What two chunks say about the cost: the later one wins where it says anything."""
+    return replace(
+        before,
+        **{
+            name: value
+            for name in ("prompt_tokens", "cached_tokens", "output_tokens", "prompt_ms", "predicted_ms")
+            if (value := getattr(after, name)) is not None
+        },
+        finish_reason=after.finish_reason or before.finish_reason,
+        reasoning_seen=before.reasoning_seen or after.reasoning_seen,
+    )
+
+
+def server_words(body: dict[str, Json]) -> str:
+    """What an error's body says, in one line: its ``error.message``, ``error``, ``detail`` or ``message``."""
+    said = body.get("error") or body.get("detail") or body.get("message")
+    if isinstance(said, dict):
+        said = said.get("message") or said.get("type")
+    return one_line(said if isinstance(said, str) else repr(said)) if said else "?"

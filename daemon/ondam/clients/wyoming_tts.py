@@ -1,0 +1,152 @@
+"""Text to speech by a Wyoming server. Implements ``pipeline.ports.Synthesizer``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from wyoming.audio import AudioChunk, AudioStart, AudioStop
+from wyoming.event import Event
+from wyoming.tts import Synthesize
+
+from ondam.clients.address import speech_address
+from ondam.clients.json_text import count_at, number_at, object_at
+from ondam.clients.wyoming_exchange import exchange
+from ondam.errors import EngineError
+from ondam.pipeline.ports import SpeechStart
+from ondam.types import Language, Samples
+
+LONGEST_S = 2.0
+LONGEST_S_PER_CHARACTER = 0.35
+"""Speech of n characters lasts at most 2 s + 0.35 s × n. A model that misses its stop token makes 164 s of
+noise out of two characters; slow Korean is about 0.25 s a syllable."""
+
+FADE_S = 0.01
+"""A cut fades out over this, so that it does not click."""
+
+RATES_HZ = range(8_000, 192_001)
+MOST_CHANNELS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    rate_hz: int
+    channels: int
+
+
+class WyomingSynthesizer:
+    """Asks the server at ``address`` (``unix:///path`` or ``tcp://host:port``), for ``voice`` if given.
+
+    ``speed`` (1 = the voice's own) travels as ``context.ondam.speed``; a server may not know it.
+    ``first_timeout_s`` bounds the wait for the first event, ``idle_timeout_s`` the wait for each further one.
+    Raises EngineError for an address of another form.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        voice: str | None = None,
+        speed: float | None = None,
+        *,
+        first_timeout_s: float = 20.0,
+        idle_timeout_s: float = 10.0,
+    ) -> None:
+        self.address = address
+        self._place = speech_address(address)
+        self._voice = voice
+        self._speed = speed
+        self._first_timeout_s = first_timeout_s
+        self._idle_timeout_s = idle_timeout_s
+
+    async def synthesize(self, text: str, language: Language) -> AsyncGenerator[SpeechStart | Samples, None]:
+        """``SpeechStart``, then samples as they come. Closing the iterator closes the connection.
+
+        A server that has nothing to say yields no samples, or nothing at all. Raises EngineError; with code
+        ``speech_too_long`` after the last samples, faded out, when the server said far more than ``text``:
+        what was yielded is fit to be played, and the next text may be asked for.
+        """
+        timeout_s = self._first_timeout_s
+        form: _Form | None = None
+        rest = b""
+        left = 0
+        async with exchange(self._place, self.address, [self._question(text, language)]) as answers:
+            while True:
+                event = await answers.next(timeout_s)
+                timeout_s = self._idle_timeout_s
+                if AudioStop.is_type(event.type):
+                    # A last odd byte is half a sample: nothing to play.
+                    return
+                if not (AudioStart.is_type(event.type) or AudioChunk.is_type(event.type)):
+                    continue
+                try:
+                    told = _form(event)
+                    if form is None:
+                        form, start = told, _start(event, told)
+                    elif told != form:
+                        raise ValueError("the format changed within an answer")
+                    else:
+                        start = None
+                except ValueError as error:
+                    raise answers.broken(str(error)) from error
+                if start is not None:
+                    left = int((LONGEST_S + LONGEST_S_PER_CHARACTER * len(text)) * form.rate_hz)
+                    yield start
+                if not event.payload or not AudioChunk.is_type(event.type):
+                    continue
+                samples, rest = _mono(rest + event.payload, form.channels)
+                if len(samples) > left:
+                    yield _faded(samples[:left], form.rate_hz)
+                    raise EngineError(
+                        "speech_too_long",
+                        address=self.address,
+                        characters=len(text),
+                        seconds=f"{LONGEST_S + LONGEST_S_PER_CHARACTER * len(text):.1f}",
+                    )
+                left -= len(samples)
+                if len(samples):
+                    yield samples
+
+    def _question(self, text: str, language: Language) -> Event:
+        # Not SynthesizeVoice: it leaves the language out as soon as there is a name.
+        voice = {"language": language} | ({"name": self._voice} if self._voice else {})
+        context: dict[str, Any] | None = {"ondam": {"speed": self._speed}} if self._speed else None
+        event = Synthesize(text, context=context).event()
+        event.data["voice"] = voice
+        return event
+
+
+def _form(event: Event) -> _Form:
+    rate, width, channels = (count_at(event.data, key) for key in ("rate", "width", "channels"))
+    if (
+        rate is None
+        or rate not in RATES_HZ
+        or width != 2
+        or channels is None
+        or not 1 <= channels <= MOST_CHANNELS
+    ):
+        raise ValueError(f"sound of {rate} Hz, {width} bytes a sample, {channels} channels")
+    return _Form(rate, channels)
+
+
+def _start(event: Event, form: _Form) -> SpeechStart:
+    told = object_at(object_at(event.data, "context"), "ondam")
+    return SpeechStart(form.rate_hz, number_at(told, "engine_ms"), number_at(told, "queued_ms"))
+
+
+def _mono(pcm: bytes, channels: int) -> tuple[Samples, bytes]:
+    """The whole frames of ``pcm``, mixed down, and the bytes of the frame that is not whole yet."""
+    whole = len(pcm) - len(pcm) % (2 * channels)
+    samples = np.frombuffer(pcm[:whole], dtype="<i2").astype(np.int16, copy=False)
+    if channels > 1:
+        # Mean in 32 bits: two loud channels overflow 16.
+        samples = samples.reshape(-1, channels).mean(axis=1, dtype=np.float32).round().astype(np.int16)
+    return samples, pcm[whole:]
+
+
+def _faded(samples: Samples, rate_hz: int) -> Samples:
+    fade = min(len(samples), int(FADE_S * rate_hz))
+    faded = samples.astype(np.float32)
+    faded[len(samples) - fade :] *= np.linspace(1.0, 0.0, fade, dtype=np.float32)
+    return faded.astype(np.int16)
