@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ondam import messages
-from ondam.types import Language
+
+if TYPE_CHECKING:  # for real it would load numpy, and the command line is to be quick
+    from ondam.types import Language
 
 
 class OndamError(Exception):

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ondam.types import Language
+if TYPE_CHECKING:  # for real it would load numpy, and `ondam --version` is to be quick
+    from ondam.types import Language
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,74 @@
+"""What the control API asks of the daemon. Implemented by ``ondam.app``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from ondam.control.wire import Event, Said, Status, Turn
+from ondam.pipeline.ports import SpeechStart, Transcript
+from ondam.types import Audio, Language, Samples
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAnswer:
+    """What the resident language engine answered. Closing ``chunks`` closes the connection to it."""
+
+    status: int
+    headers: Mapping[str, str]
+    """Only ``Content-Type`` is passed on."""
+    chunks: AsyncGenerator[bytes, None]
+    """The body as it comes, never gathered."""
+
+
+class Daemon(Protocol):
+    """Every call that may wait is cancelled when its caller leaves. All may raise OndamError."""
+
+    def status(self) -> Status:
+        """Everything at this moment."""
+
+    def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
+        """A snapshot, then changes. Ends when the daemon ends; ControlError when the reader is too slow."""
+
+    async def ask(self, text: str, speak: bool) -> Turn:
+        """One turn from typed text; ``speak``: also aloud. Returns when it is whole (and heard)."""
+
+    async def say(self, text: str, language: Language | None) -> Said:
+        """Speak ``text`` on the speaker; returns when it was heard."""
+
+    async def listen(self, timeout_s: float) -> Turn:
+        """Push to talk: the next utterance from the microphone and its answer.
+
+        ControlError ``heard_nothing`` after ``timeout_s`` without voice.
+        """
+
+    async def stop_speaking(self) -> None:
+        """Fall silent. Nothing happens when nothing is being spoken."""
+
+    async def wav_turn(
+        self, audio: Audio, language: Language | None, reset_history: bool
+    ) -> tuple[Turn, Audio]:
+        """One whole turn from ``audio``, in real time on the resident engines, and the spoken answer."""
+
+    async def transcribe(self, audio: Audio, language: Language | None, names: Sequence[str]) -> Transcript:
+        """The words in ``audio`` (any rate, any length); ``names`` bias it."""
+
+    def synthesize(self, text: str, language: Language | None) -> AsyncGenerator[SpeechStart | Samples, None]:
+        """``SpeechStart``, then samples as they come. Closing it stops the engine."""
+
+    async def chat(self, body: Mapping[str, object]) -> ChatAnswer:
+        """Pass an OpenAI chat completions request to the resident language engine."""
+
+    async def turns(self, limit: int) -> list[Turn]:
+        """The last turns, newest first."""
+
+    async def restart_engine(self, name: str) -> None:
+        """Start the engine anew; ControlError ``engine_not_running_here`` when there is none of that name."""
+
+    async def engine_log(self, name: str, lines: int) -> str:
+        """The last lines of the engine's log; ControlError ``engine_not_running_here`` likewise."""
+
+    async def shutdown(self) -> None:
+        """Begin to end; returns at once."""

@@ -1,0 +1,129 @@
+"""What a client sent, read within bounds of size and time, and checked before anything acts on it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import pydantic
+from aiohttp import web
+
+from ondam.control.wire import Route
+from ondam.errors import ConfigError, ControlError
+from ondam.schema import Table, check
+from ondam.types import Language
+
+BODY_TIMEOUT_S = 60.0
+"""From the first byte of a body to the last: 64 MiB over a Unix socket take well under a second."""
+
+Text = Annotated[str, pydantic.Field(min_length=1, max_length=20_000)]
+"""About half an hour of speech."""
+
+
+class Ask(Table):
+    """Body of ``wire.ASK``."""
+
+    text: Text
+    speak: bool = False
+
+
+class Say(Table):
+    """Body of ``wire.SAY``."""
+
+    text: Text
+    language: Language | None = None
+
+
+class Listen(Table):
+    """Body of ``wire.LISTEN``."""
+
+    timeout_s: Annotated[float, pydantic.Field(gt=0, le=600)] = 30.0
+
+
+class Speech(Table):
+    """Body of ``wire.SPEECH``. What OpenAI has and we have not (``speed``, …) is ignored."""
+
+    model_config = pydantic.ConfigDict(extra="ignore")
+
+    input: Text
+    voice: Any = None
+    response_format: str = "wav"
+    stream_format: str = "audio"
+    language: Language | None = None
+
+
+TableT = TypeVar("TableT", bound=Table)
+
+
+async def read(request: web.Request, route: Route) -> bytes:
+    """The whole body. ControlError when it is larger than the route allows, or dribbles in."""
+    if (request.content_length or 0) > route.limit:
+        raise ControlError("control_too_large", limit=route.limit)
+    whole = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for piece in request.content.iter_chunked(1 << 16):
+                whole += piece
+                if len(whole) > route.limit:
+                    raise ControlError("control_too_large", limit=route.limit)
+    except TimeoutError as error:
+        raise ControlError("control_body_too_slow", seconds=BODY_TIMEOUT_S) from error
+    return bytes(whole)
+
+
+async def read_object(request: web.Request, route: Route) -> dict[str, Any]:
+    """The body as a JSON object; an empty body is an empty one."""
+    return parsed(await read(request, route))
+
+
+async def read_table(request: web.Request, route: Route, table: type[TableT]) -> TableT:
+    """The body as ``table``; ControlError ``control_bad_request`` naming every field that is wrong."""
+    values = await read_object(request, route)
+    try:
+        return check(table, values, "the request")
+    except ConfigError as error:
+        reasons = "; ".join(line.strip() for line in str(error.facts["problems"]).splitlines())
+        raise ControlError("control_bad_request", reason=reasons) from error
+
+
+def parsed(body: bytes) -> dict[str, Any]:
+    """``body`` as a JSON object. NaN, a nesting bomb and broken UTF-8 are refused like any other nonsense."""
+    if not body:
+        return {}
+    try:
+        values = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ControlError("control_bad_request", reason=f"not JSON ({error})") from error
+    if not isinstance(values, dict):
+        raise ControlError("control_bad_request", reason="not a JSON object")
+    return values
+
+
+def whole_number(query: Mapping[str, str], name: str, otherwise: int, most: int) -> int:
+    """A query parameter from 1 to ``most``."""
+    given = query.get(name)
+    if given is None:
+        return otherwise
+    # isascii: isdigit alone lets ² and ٣ through, and int() refuses the first of them.
+    if not (given.isascii() and given.isdigit() and len(given) < 10 and 1 <= int(given) <= most):
+        raise ControlError("control_bad_request", reason=f"{name}: a whole number from 1 to {most} is wanted")
+    return int(given)
+
+
+def language(given: str | None) -> Language | None:
+    """``ko``, ``en``, or None where nothing was given. ``ko-KR`` is ``ko``."""
+    if not given:
+        return None
+    match given.lower().replace("_", "-").split("-")[0]:
+        case "ko" | "korean":
+            return "ko"
+        case "en" | "english":
+            return "en"
+        case _:
+            raise ControlError("control_bad_request", reason=f"language: ko or en, not {given!r}")
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

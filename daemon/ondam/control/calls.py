@@ -1,0 +1,155 @@
+"""The calls under ``/api``: thin, each reads its request, asks the daemon and answers."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from collections.abc import AsyncIterator
+
+from aiohttp import WSMsgType, web
+
+from ondam.control import body, sound, wire
+from ondam.control.api import Daemon
+from ondam.errors import ControlError
+from ondam.types import Audio
+
+SEND_TIMEOUT_S = 5.0
+"""A subscriber whose buffer stays full for so long reads nothing any more."""
+
+HEARTBEAT_S = 30.0
+"""Pings to subscribers, so that one whose machine froze is noticed."""
+
+UPLOADS = 4
+"""Sound uploads held in memory at once; more wait for their turn."""
+
+
+class Calls:
+    """Handlers of the daemon's own routes."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+        self.uploads = asyncio.Semaphore(UPLOADS)
+        self.subscribers: set[web.WebSocketResponse] = set()
+
+    async def status(self, request: web.Request) -> web.StreamResponse:
+        """``wire.STATUS``."""
+        return web.json_response(self._daemon.status())
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        """``wire.EVENTS``. What a subscriber sends is ignored; a frame over 4 KiB closes it."""
+        stream = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=4 * wire.KIB)
+        await stream.prepare(request)
+        self.subscribers.add(stream)
+        try:
+            async with self._daemon.subscribe() as events:
+                sending = asyncio.create_task(self._send(request, stream, events))
+                try:
+                    while (await stream.receive()).type not in (
+                        WSMsgType.CLOSE,
+                        WSMsgType.CLOSING,
+                        WSMsgType.CLOSED,
+                        WSMsgType.ERROR,
+                    ):
+                        pass
+                finally:
+                    sending.cancel()
+                    await asyncio.gather(sending, return_exceptions=True)
+        finally:
+            self.subscribers.discard(stream)
+        return stream
+
+    async def _send(
+        self, request: web.Request, stream: web.WebSocketResponse, events: AsyncIterator[wire.Event]
+    ) -> None:
+        try:
+            async for event in events:
+                async with asyncio.timeout(SEND_TIMEOUT_S):
+                    await stream.send_json(event)
+        except (TimeoutError, ControlError, ConnectionError):
+            # Too slow, or gone: a close frame would wait behind what it does not read.
+            if request.transport is not None:
+                request.transport.abort()
+        else:
+            await stream.close()
+
+    async def turns(self, request: web.Request) -> web.StreamResponse:
+        """``wire.TURNS``."""
+        limit = body.whole_number(request.query, "limit", 20, 1000)
+        return web.json_response({"turns": await self._daemon.turns(limit)})
+
+    async def ask(self, request: web.Request) -> web.StreamResponse:
+        """``wire.ASK``."""
+        wanted = await body.read_table(request, wire.ASK, body.Ask)
+        return web.json_response(await self._daemon.ask(wanted.text, wanted.speak))
+
+    async def say(self, request: web.Request) -> web.StreamResponse:
+        """``wire.SAY``."""
+        wanted = await body.read_table(request, wire.SAY, body.Say)
+        return web.json_response(await self._daemon.say(wanted.text, wanted.language))
+
+    async def listen(self, request: web.Request) -> web.StreamResponse:
+        """``wire.LISTEN``."""
+        wanted = await body.read_table(request, wire.LISTEN, body.Listen)
+        return web.json_response(await self._daemon.listen(wanted.timeout_s))
+
+    async def stop(self, request: web.Request) -> web.StreamResponse:
+        """``wire.STOP``."""
+        await self._daemon.stop_speaking()
+        return web.json_response({})
+
+    async def wav_turn(self, request: web.Request) -> web.StreamResponse:
+        """``wire.WAV_TURN``."""
+        language = body.language(request.query.get("language"))
+        reset = request.query.get("reset_history", "0") not in ("0", "false", "")
+        async with self.uploads:
+            audio = await self._upload(request, wire.WAV_TURN)
+            turn, answer = await self._daemon.wav_turn(audio, language, reset)
+        wav = await asyncio.to_thread(sound.encode, answer)
+        return web.json_response({"turn": turn, "answer_wav": base64.b64encode(wav).decode("ascii")})
+
+    async def transcribe(self, request: web.Request) -> web.StreamResponse:
+        """``wire.TRANSCRIBE``."""
+        language = body.language(request.query.get("language"))
+        names = request.query.getall("names", [])
+        async with self.uploads:
+            audio = await self._upload(request, wire.TRANSCRIBE)
+            began = time.monotonic_ns()
+            heard = await self._daemon.transcribe(audio, language, names)
+            total_ms = (time.monotonic_ns() - began) / 1e6
+        answer: wire.Transcription = {
+            "text": heard.text,
+            "language": heard.language,
+            "engine": _recognizer(self._daemon.status()),
+            "audio_s": round(audio.seconds, 3),
+            "engine_ms": heard.engine_ms,
+            "queued_ms": heard.queued_ms,
+            "total_ms": round(total_ms, 1),
+            "no_speech_prob": heard.no_speech_prob,
+            "avg_logprob": heard.avg_logprob,
+        }
+        return web.json_response(answer)
+
+    async def shutdown(self, request: web.Request) -> web.StreamResponse:
+        """``wire.SHUTDOWN``."""
+        await self._daemon.shutdown()
+        return web.json_response({})
+
+    async def restart_engine(self, request: web.Request) -> web.StreamResponse:
+        """``wire.RESTART_ENGINE``."""
+        await self._daemon.restart_engine(request.match_info["name"])
+        return web.json_response({})
+
+    async def engine_log(self, request: web.Request) -> web.StreamResponse:
+        """``wire.ENGINE_LOG``."""
+        name = request.match_info["name"]
+        lines = body.whole_number(request.query, "lines", 100, 10_000)
+        return web.json_response({"name": name, "text": await self._daemon.engine_log(name, lines)})
+
+    async def _upload(self, request: web.Request, route: wire.Route) -> Audio:
+        data = await body.read(request, route)
+        return await asyncio.to_thread(sound.decode, data, route.limit // 2)
+
+
+def _recognizer(status: wire.Status) -> str | None:
+    return next((e["name"] for e in status["engines"] if e["stage"] == "stt" and not e["spare"]), None)

@@ -1,0 +1,183 @@
+"""Serves the control API on ``control.sock``. A bad client never hurts the others: all is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from ondam.control import wire
+from ondam.control.access import Access, listening_socket, peer_uid
+from ondam.control.api import Daemon
+from ondam.control.calls import Calls
+from ondam.control.failure import body_of, status_of
+from ondam.control.openai import OpenAI
+from ondam.errors import ControlError, OndamError
+from ondam.types import Language
+
+MOST_CLIENTS = 64
+"""Connections at once; one more is told so and closed."""
+
+IDLE_S = 30.0
+"""A connection that has sent no whole request head for so long is closed, also the first time."""
+
+SHUTDOWN_S = 0.5
+"""Calls under way may end by themselves for so long when the server stops, then are cancelled."""
+
+_LONGEST_LINE = 32 * wire.KIB
+"""Of the request line: a query may carry many names."""
+
+_TOO_MANY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%s"
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Server:
+    """The control API of one daemon. ``group`` opens it to a group, as the system's daemon does."""
+
+    def __init__(self, daemon: Daemon, path: Path, *, group: str | None = None) -> None:
+        self._path = path
+        self._group = group
+        self._access = Access(os.getuid(), group)
+        self._calls = Calls(daemon)
+        self._runner = web.AppRunner(
+            self._application(OpenAI(daemon, self._calls.uploads)),
+            access_log=None,
+            # A client that left ends its call: what it waited for is dropped, an engine's stream closed.
+            handler_cancellation=True,
+            keepalive_timeout=IDLE_S,
+            lingering_time=1.0,
+            shutdown_timeout=SHUTDOWN_S,
+            tcp_keepalive=False,
+            max_line_size=_LONGEST_LINE,
+        )
+        self._listening: asyncio.Server | None = None
+        self._inode = 0
+
+    async def start(self) -> None:
+        """Listen. The caller holds the daemon's lock. ControlError when the place is not ours."""
+        listening = listening_socket(self._path, self._group)
+        self._inode = self._path.stat().st_ino
+        await self._runner.setup()
+        self._listening = await asyncio.get_running_loop().create_server(self._connection, sock=listening)
+        _log.info("control socket %s", self._path)
+
+    async def stop(self) -> None:
+        """End every call and subscription within about a second; the socket's file is gone afterwards."""
+        if self._listening is None:
+            return
+        self._listening.close()
+        self._listening = None
+        if self._path.exists() and self._path.stat().st_ino == self._inode:
+            self._path.unlink()
+        for subscriber in tuple(self._calls.subscribers):
+            # No close frame for a subscriber that would not read it: bounded like everything else.
+            try:
+                async with asyncio.timeout(SHUTDOWN_S):
+                    await subscriber.close(code=1001)
+            except TimeoutError:
+                continue
+        await self._runner.cleanup()
+
+    def _connection(self) -> asyncio.Protocol:
+        server = self._runner.server
+        assert server is not None  # set up before anybody can connect
+        if len(server.connections) >= MOST_CLIENTS:
+            return _Refusal()
+        return server()
+
+    def _application(self, openai: OpenAI) -> web.Application:
+        # The middleware answers for unknown paths too; aiohttp's own bound on bodies is the last one.
+        application = web.Application(middlewares=[_failures], client_max_size=64 * wire.MIB)
+        handlers: dict[wire.Route, Handler] = {
+            wire.STATUS: self._calls.status,
+            wire.EVENTS: self._calls.events,
+            wire.TURNS: self._calls.turns,
+            wire.ASK: self._calls.ask,
+            wire.SAY: self._calls.say,
+            wire.LISTEN: self._calls.listen,
+            wire.STOP: self._calls.stop,
+            wire.WAV_TURN: self._calls.wav_turn,
+            wire.TRANSCRIBE: self._calls.transcribe,
+            wire.SHUTDOWN: self._calls.shutdown,
+            wire.RESTART_ENGINE: self._calls.restart_engine,
+            wire.ENGINE_LOG: self._calls.engine_log,
+            wire.CHAT: openai.chat,
+            wire.MODELS: openai.models,
+            wire.TRANSCRIPTIONS: openai.transcriptions,
+            wire.SPEECH: openai.speech,
+        }
+        for route in wire.ROUTES:
+            application.router.add_route(route.method, route.path, self._guarded(route, handlers[route]))
+        return application
+
+    def _guarded(
+        self, route: wire.Route, handler: Handler
+    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def guarded(request: web.Request) -> web.StreamResponse:
+            await self._permit(request, route.permission)
+            return await handler(request)
+
+        return guarded
+
+    async def _permit(self, request: web.Request, permission: wire.Permission) -> None:
+        if request.transport is None:  # gone before it was asked who it is
+            raise ControlError("control_bad_request", reason="the connection is gone")
+        uid = peer_uid(request.transport.get_extra_info("socket"))
+        # The user database may be a directory service: never wait for it in the event loop.
+        allowed = uid == os.getuid() or permission in await asyncio.to_thread(self._access.of, uid)
+        if not allowed:
+            raise ControlError("control_not_permitted", uid=uid, permission=permission)
+
+
+@web.middleware
+async def _failures(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Every OndamError as JSON, in the form that the reader of that path expects."""
+    try:
+        return await handler(request)
+    except web.HTTPRequestEntityTooLarge as error:
+        failure: OndamError = ControlError("control_too_large", limit=64 * wire.MIB)
+        failure.__cause__ = error
+    except (web.HTTPNotFound, web.HTTPMethodNotAllowed) as error:
+        failure = ControlError("control_unknown_call", method=request.method, path=request.path)
+        failure.__cause__ = error
+    except OndamError as error:
+        failure = error
+    described = body_of(failure, _reader(request))
+    status = status_of(failure)
+    # What is left of a body that was refused is not read: the connection ends instead.
+    headers = {"Connection": "close"} if request.body_exists and not request.content.at_eof() else None
+    if not request.path.startswith("/v1/"):
+        return web.json_response(described, status=status, headers=headers)
+    detail = described["error"]
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    message = " ".join(filter(None, (detail["text"], detail["next"])))
+    return web.json_response(
+        {"error": {"message": message, "type": kind, "param": None, "code": detail["code"]}},
+        status=status,
+        headers=headers,
+    )
+
+
+def _reader(request: web.Request) -> Language:
+    return "ko" if request.headers.get("Accept-Language", "").lower().startswith("ko") else "en"
+
+
+class _Refusal(asyncio.Protocol):
+    """One client too many: told in one line, then closed."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
+        failure = ControlError("control_too_many_clients", limit=MOST_CLIENTS)
+        described = web.json_response(body_of(failure, "en")).body
+        assert isinstance(described, bytes)
+        transport.write(_TOO_MANY % (len(described), described))
+        transport.close()

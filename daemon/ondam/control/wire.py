@@ -1,0 +1,355 @@
+"""What travels over ``control.sock``: routes, events and JSON shapes. A leaf for both ends.
+
+docs/control-api.md is generated from this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NotRequired, TypeAlias, TypedDict
+
+KIB = 1024
+MIB = 1024 * KIB
+
+Permission: TypeAlias = Literal["read", "command", "admin"]
+"""``read`` looks, ``command`` speaks and listens with it, ``admin`` ends it, restarts engines, sees logs."""
+
+State: TypeAlias = Literal[
+    "starting", "listening", "hearing", "recognizing", "thinking", "speaking", "muted", "fault"
+]
+"""What the daemon is doing. ``fault``: no turn is possible at the moment, ``faults`` say why."""
+
+DeviceState: TypeAlias = Literal["ok", "missing", "none"]
+"""``missing``: configured, gone at the moment, being looked for. ``none``: the configuration wants none."""
+
+EngineState: TypeAlias = Literal["starting", "ready", "restarting", "down", "outside"]
+"""``down``: given up after too many starts. ``outside``: reached by address, not ours to start."""
+
+Layer: TypeAlias = Literal["ondam", "config", "control", "model", "engine", "audio"]
+"""Which of the exceptions in ``ondam.errors`` an error is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One call. ``takes`` and ``gives`` say in a few words what goes in and out, for docs/control-api.md."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    permission: Permission
+    takes: str
+    gives: str
+    limit: int = 0
+    """Largest body in bytes. 0: no body is read."""
+
+
+STATUS = Route("GET", "/api/status", "read", "", "`Status`")
+EVENTS = Route("GET", "/api/events", "read", "WebSocket", "`SnapshotEvent`, then the others as they happen")
+TURNS = Route("GET", "/api/turns", "read", "query `limit` (1 to 1000, else 20)", "`Turns`, newest first")
+ASK = Route("POST", "/api/ask", "command", "`{text, speak?: bool}`", "`Turn`", 64 * KIB)
+SAY = Route("POST", "/api/say", "command", "`{text, language?: ko|en}`", "`Said`", 64 * KIB)
+LISTEN = Route(
+    "POST",
+    "/api/listen",
+    "command",
+    "`{timeout_s?: number}`",
+    "`Turn`: one utterance and its answer",
+    4 * KIB,
+)
+STOP = Route("POST", "/api/stop", "command", "", "`{}`; what is being spoken falls silent")
+WAV_TURN = Route(
+    "POST",
+    "/api/wav-turn",
+    "command",
+    "a WAV file; query `language`, `reset_history` (0|1)",
+    "`WavTurn` (one whole turn in real time, no sound card)",
+    64 * MIB,
+)
+TRANSCRIBE = Route(
+    "POST",
+    "/api/transcribe",
+    "command",
+    "a WAV file; query `language`, `names` (repeated)",
+    "`Transcription`",
+    64 * MIB,
+)
+SHUTDOWN = Route("POST", "/api/shutdown", "admin", "", "`{}`; the daemon ends")
+RESTART_ENGINE = Route("POST", "/api/engines/{name}/restart", "admin", "", "`{}`; the engine is started anew")
+ENGINE_LOG = Route(
+    "GET", "/api/engines/{name}/log", "admin", "query `lines` (1 to 10000, 100 when left out)", "`EngineLog`"
+)
+CHAT = Route(
+    "POST",
+    "/v1/chat/completions",
+    "command",
+    "OpenAI chat completions",
+    "what the resident language engine answers, passed through as it comes",
+    4 * MIB,
+)
+MODELS = Route("GET", "/v1/models", "read", "", "OpenAI list of the resident models")
+TRANSCRIPTIONS = Route(
+    "POST",
+    "/v1/audio/transcriptions",
+    "command",
+    "OpenAI multipart: `file` (WAV), `language`, `prompt` (names, comma-separated), "
+    "`response_format` json|text|verbose_json",
+    "OpenAI transcription",
+    64 * MIB,
+)
+SPEECH = Route(
+    "POST",
+    "/v1/audio/speech",
+    "command",
+    "OpenAI speech: `input`, `response_format` wav|pcm, and our `language` ko|en",
+    "audio, streamed while it is made; wav when no format is named; pcm is 24 kHz 16-bit mono as OpenAI's",
+    64 * KIB,
+)
+
+ROUTES: tuple[Route, ...] = (
+    STATUS,
+    EVENTS,
+    TURNS,
+    ASK,
+    SAY,
+    LISTEN,
+    STOP,
+    WAV_TURN,
+    TRANSCRIBE,
+    SHUTDOWN,
+    RESTART_ENGINE,
+    ENGINE_LOG,
+    CHAT,
+    MODELS,
+    TRANSCRIPTIONS,
+    SPEECH,
+)
+
+
+class Fault(TypedDict):
+    """Something a person should know of, and what to do about it. ``since``: ISO 8601 with offset."""
+
+    code: str
+    text: str
+    next: str
+    since: NotRequired[str]
+
+
+class Device(TypedDict):
+    """A microphone or a speaker."""
+
+    name: str
+    state: DeviceState
+
+
+class EngineStatus(TypedDict):
+    """One engine. ``loads``: how often weights were loaded (1). ``spare``: the last-resort voice."""
+
+    name: str
+    stage: Literal["stt", "llm", "tts"]
+    state: EngineState
+    pid: int | None
+    loads: int | None
+    device: str | None
+    model: str | None
+    rss_mib: float | None
+    restarts: int
+    uptime_s: float | None
+    spare: bool
+    faults: list[Fault]
+    report: Mapping[str, object] | None
+
+
+class TurnAudio(TypedDict):
+    """The spoken answer. ``path`` only where a command wrote it to a file."""
+
+    seconds: float
+    path: NotRequired[str]
+
+
+class StagesMs(TypedDict):
+    """The seven stages of the latency budget, in milliseconds; null where a turn had no such stage."""
+
+    endpoint: float | None
+    ipc: float | None
+    stt: float | None
+    llm_first_token: float | None
+    first_clause: float | None
+    tts_first_audio: float | None
+    playback_buffer: float | None
+
+
+class Turn(TypedDict):
+    """One utterance and its answer. ``first_audio_ms`` counts from the user's last voiced sample."""
+
+    id: int
+    session: str
+    started_at: NotRequired[str]
+    language: NotRequired[str]
+    transcript: str | None
+    reply: str | None
+    audio: TurnAudio
+    marks_ms: Mapping[str, float]
+    stages_ms: StagesMs
+    first_audio_ms: float | None
+    answer_ms: float | None
+    llm_calls: int
+    settled: bool
+    outcome: str
+
+
+class Turns(TypedDict):
+    """Answer of ``TURNS``."""
+
+    turns: list[Turn]
+
+
+class Status(TypedDict):
+    """The daemon at this moment."""
+
+    version: str
+    pid: int
+    uptime_s: float
+    state: State
+    language: str
+    microphone: Device
+    speaker: Device
+    engines: list[EngineStatus]
+    faults: list[Fault]
+    turns: int
+    last_turn: Turn | None
+    conditions: Mapping[str, object]
+
+
+class Said(TypedDict):
+    """Answer of ``SAY``, after the last sample was heard."""
+
+    text: str
+    language: str
+    audio: TurnAudio
+
+
+class Transcription(TypedDict):
+    """Answer of ``TRANSCRIBE``. Engine times are the engine's own, null where it does not tell."""
+
+    text: str
+    language: str | None
+    engine: str | None
+    audio_s: float
+    engine_ms: float | None
+    queued_ms: float | None
+    total_ms: float
+    no_speech_prob: float | None
+    avg_logprob: float | None
+
+
+class WavTurn(TypedDict):
+    """Answer of ``WAV_TURN``; ``answer_wav`` is the spoken answer as a WAV file in base64."""
+
+    turn: Turn
+    answer_wav: str
+
+
+class EngineLog(TypedDict):
+    """Answer of ``ENGINE_LOG``."""
+
+    name: str
+    text: str
+
+
+class ErrorDetail(TypedDict):
+    """An ``OndamError``: the message in the language of Accept-Language, and what it was made from."""
+
+    code: str
+    text: str
+    next: str
+    layer: Layer
+    facts: Mapping[str, object]
+
+
+class ErrorBody(TypedDict):
+    """Every answer under /api with a status of 400 or more."""
+
+    error: ErrorDetail
+
+
+class SnapshotEvent(TypedDict):
+    """The first event of every subscription."""
+
+    type: Literal["snapshot"]
+    status: Status
+
+
+class StateEvent(TypedDict):
+    """The daemon does something else now."""
+
+    type: Literal["state"]
+    state: State
+
+
+class TranscriptEvent(TypedDict):
+    """What was heard."""
+
+    type: Literal["transcript"]
+    session: str
+    turn: int
+    text: str
+
+
+class ReplyEvent(TypedDict):
+    """The answer so far; ``final`` when it is whole."""
+
+    type: Literal["reply"]
+    session: str
+    turn: int
+    text: str
+    final: bool
+
+
+class TurnEvent(TypedDict):
+    """A turn has ended."""
+
+    type: Literal["turn"]
+    turn: Turn
+
+
+class EngineEvent(TypedDict):
+    """An engine's status changed."""
+
+    type: Literal["engine"]
+    engine: EngineStatus
+
+
+class FaultEvent(TypedDict):
+    """A fault appeared."""
+
+    type: Literal["fault"]
+    fault: Fault
+
+
+class FaultClearedEvent(TypedDict):
+    """A fault is over."""
+
+    type: Literal["fault_cleared"]
+    code: str
+
+
+class NoticeEvent(TypedDict):
+    """Something worth a line, and no fault."""
+
+    type: Literal["notice"]
+    code: str
+    text: str
+
+
+Event: TypeAlias = (
+    SnapshotEvent
+    | StateEvent
+    | TranscriptEvent
+    | ReplyEvent
+    | TurnEvent
+    | EngineEvent
+    | FaultEvent
+    | FaultClearedEvent
+    | NoticeEvent
+)
+"""What a subscriber of ``EVENTS`` receives, one JSON text message each."""
