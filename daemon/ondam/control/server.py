@@ -161,7 +161,7 @@ async def _failures(request: web.Request, handler: Handler) -> web.StreamRespons
     kind = "invalid_request_error" if status < 500 else "server_error"
     message = " ".join(filter(None, (detail["text"], detail["next"])))
     return web.json_response(
-        {"error": {"message": message, "type": kind, "param": None, "code": detail["code"]}},
+        {"error": {"message": message, "type": kind, "param": None, **detail}},
         status=status,
         headers=headers,
     )

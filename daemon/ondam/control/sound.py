@@ -22,7 +22,7 @@ _FRAMES_AT_ONCE = 1 << 16
 def decode(data: bytes, most_samples: int) -> Audio:
     """Whatever libsndfile reads, as mono at its own rate.
 
-    ControlError when there is none in it, or more than ``most_samples`` (a few kilobytes of FLAC can be hours).
+    ControlError when there is none in it, or more than ``most_samples`` (a little FLAC can be hours).
     """
     pieces: list[Samples] = []
     taken = 0

@@ -1,0 +1,204 @@
+"""Talks to the running daemon. Used by the commands, the tray and the panel."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar, cast
+
+import aiohttp
+
+from ondam.control import wire
+from ondam.control.failure import raised_from
+from ondam.errors import ControlError
+
+QUICK_S = 10.0
+"""A call that only looks or asks for something to begin is answered within this."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """Mono 16-bit little-endian samples."""
+
+    rate_hz: int
+    pcm: bytes
+
+    @property
+    def seconds(self) -> float:
+        """Length."""
+        return len(self.pcm) / 2 / self.rate_hz
+
+
+class Client:
+    """One daemon, by its socket. Use as ``async with``.
+
+    Every call raises the OndamError that the daemon raised, or ControlError: ``daemon_not_running``,
+    ``control_socket_closed_to_you``, ``daemon_gone``, ``daemon_silent``. Cancelling a call ends it in the daemon.
+    """
+
+    def __init__(self, path: Path, language: str = "en") -> None:
+        self._path = path
+        self._language = language
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        # A connection for each call: what one call leaves behind can never disturb the next.
+        connector = aiohttp.UnixConnector(str(self._path), force_close=True)
+        self._session = aiohttp.ClientSession(
+            base_url="http://ondam", connector=connector, headers={"Accept-Language": self._language}
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._session is not None
+        await self._session.close()
+
+    async def status(self) -> wire.Status:
+        """Everything at this moment."""
+        return cast("wire.Status", await self._json(wire.STATUS, timeout_s=QUICK_S))
+
+    async def events(self) -> AsyncGenerator[wire.Event, None]:
+        """A snapshot, then changes. Never ends by itself: ``daemon_gone`` when the daemon ended."""
+        assert self._session is not None
+        async with self._failures(), self._session.ws_connect(wire.EVENTS.path, heartbeat=60) as stream:
+            async for message in stream:
+                if message.type is aiohttp.WSMsgType.TEXT:
+                    yield json.loads(message.data)
+            raise ControlError("daemon_gone", reason=f"WebSocket {stream.close_code}")
+
+    async def turns(self, limit: int = 20) -> list[wire.Turn]:
+        """The last turns, newest first."""
+        answer = await self._json(wire.TURNS, query=[("limit", str(limit))], timeout_s=QUICK_S)
+        return cast("wire.Turns", answer)["turns"]
+
+    async def ask(self, text: str, *, speak: bool = False) -> wire.Turn:
+        """One turn from typed text."""
+        return cast("wire.Turn", await self._json(wire.ASK, {"text": text, "speak": speak}))
+
+    async def say(self, text: str, language: str | None = None) -> wire.Said:
+        """Speak on the daemon's speaker; returns when it was heard."""
+        return cast("wire.Said", await self._json(wire.SAY, {"text": text, "language": language}))
+
+    async def listen(self, timeout_s: float = 30.0) -> wire.Turn:
+        """Push to talk: the next utterance from the daemon's microphone, and its answer."""
+        return cast("wire.Turn", await self._json(wire.LISTEN, {"timeout_s": timeout_s}))
+
+    async def stop_speaking(self) -> None:
+        """Fall silent."""
+        await self._json(wire.STOP, timeout_s=QUICK_S)
+
+    async def wav_turn(
+        self, wav: bytes, language: str | None = None, *, reset_history: bool = False
+    ) -> tuple[wire.Turn, bytes]:
+        """One whole turn from a WAV file's bytes; the turn, and the answer as a WAV file's bytes."""
+        query = [*_language(language), ("reset_history", str(int(reset_history)))]
+        answer = cast("wire.WavTurn", await self._json(wire.WAV_TURN, wav, query=query))
+        return answer["turn"], base64.b64decode(answer["answer_wav"])
+
+    async def transcribe(
+        self, sound: bytes, language: str | None = None, names: Sequence[str] = ()
+    ) -> wire.Transcription:
+        """The words in a sound file's bytes."""
+        query = [*_language(language), *(("names", name) for name in names)]
+        return cast("wire.Transcription", await self._json(wire.TRANSCRIBE, sound, query=query))
+
+    async def synthesize(self, text: str, language: str | None = None) -> Speech:
+        """``text`` spoken by the resident voice, at the voice's own rate."""
+        wanted = {"input": text, "language": language, "response_format": "wav"}
+        async with self._answer(wire.SPEECH, wanted) as answer:
+            wav = await answer.read()
+        # Our own header of 44 bytes (control/sound.py); its rate is at 24.
+        return Speech(int.from_bytes(wav[24:28], "little"), wav[44:])
+
+    async def restart_engine(self, name: str) -> None:
+        """Start an engine anew."""
+        await self._json(wire.RESTART_ENGINE, name=name, timeout_s=QUICK_S)
+
+    async def engine_log(self, name: str, lines: int = 100) -> str:
+        """The last lines of an engine's log."""
+        query = [("lines", str(lines))]
+        answer = await self._json(wire.ENGINE_LOG, name=name, query=query, timeout_s=QUICK_S)
+        return cast("wire.EngineLog", answer)["text"]
+
+    async def shutdown(self) -> None:
+        """Ask the daemon to end; returns when it has begun to."""
+        await self._json(wire.SHUTDOWN, timeout_s=QUICK_S)
+
+    async def _json(
+        self,
+        route: wire.Route,
+        body: Mapping[str, object] | bytes | None = None,
+        *,
+        name: str = "",
+        query: Sequence[tuple[str, str]] = (),
+        timeout_s: float | None = None,
+    ) -> Any:
+        """Any: JSON; each caller says which shape of ``wire`` it is."""
+        async with self._answer(route, body, name=name, query=query, timeout_s=timeout_s) as answer:
+            return await answer.json()
+
+    @asynccontextmanager
+    async def _answer(
+        self,
+        route: wire.Route,
+        body: Mapping[str, object] | bytes | None = None,
+        *,
+        name: str = "",
+        query: Sequence[tuple[str, str]] = (),
+        timeout_s: float | None = None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        assert self._session is not None
+        async with (
+            self._failures(timeout_s),
+            self._session.request(
+                route.method,
+                route.path.format(name=name),
+                params=query,
+                data=body if isinstance(body, bytes) else None,
+                json=body if isinstance(body, Mapping) else None,
+                timeout=aiohttp.ClientTimeout(total=timeout_s),
+            ) as answer,
+        ):
+            if answer.status >= 400:
+                described = await answer.json() if answer.content_type == "application/json" else None
+                raise raised_from(answer.status, described)
+            yield answer
+
+    @asynccontextmanager
+    async def _failures(self, timeout_s: float | None = None) -> AsyncIterator[None]:
+        try:
+            yield
+        except aiohttp.ClientConnectorError as error:
+            if isinstance(error.os_error, PermissionError):
+                raise ControlError("control_socket_closed_to_you", path=self._path) from error
+            raise ControlError("daemon_not_running", path=self._path) from error
+        except aiohttp.WSServerHandshakeError as error:
+            raise ControlError("daemon_failed", status=error.status) from error
+        except (aiohttp.ClientError, ConnectionError) as error:
+            raise ControlError("daemon_gone", reason=str(error) or type(error).__name__) from error
+        except TimeoutError as error:
+            raise ControlError("daemon_silent", seconds=timeout_s or 0.0) from error
+
+
+def call(path: Path, work: Callable[[Client], Awaitable[T]], language: str = "en") -> T:
+    """``work`` with a client, from code that is not asynchronous. Ctrl-C ends the call in the daemon too."""
+
+    async def whole() -> T:
+        async with Client(path, language) as client:
+            return await work(client)
+
+    return asyncio.run(whole())
+
+
+def _language(language: str | None) -> list[tuple[str, str]]:
+    return [("language", language)] if language else []
