@@ -21,6 +21,9 @@ from ondam.errors import ControlError
 QUICK_S = 10.0
 """A call that only looks or asks for something to begin is answered within this."""
 
+CONNECT_S = 5.0
+"""A daemon that takes no connection for so long is stuck."""
+
 T = TypeVar("T")
 
 
@@ -41,7 +44,8 @@ class Client:
     """One daemon, by its socket. Use as ``async with``.
 
     Every call raises the OndamError that the daemon raised, or ControlError: ``daemon_not_running``,
-    ``control_socket_closed_to_you``, ``daemon_gone``, ``daemon_silent``. Cancelling a call ends it in the daemon.
+    ``control_socket_closed_to_you``, ``daemon_gone``, ``daemon_silent``. Cancelling a call
+    ends it in the daemon.
     """
 
     def __init__(self, path: Path, language: str = "en") -> None:
@@ -166,7 +170,7 @@ class Client:
                 params=query,
                 data=body if isinstance(body, bytes) else None,
                 json=body if isinstance(body, Mapping) else None,
-                timeout=aiohttp.ClientTimeout(total=timeout_s),
+                timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S),
             ) as answer,
         ):
             if answer.status >= 400:
@@ -178,6 +182,8 @@ class Client:
     async def _failures(self, timeout_s: float | None = None) -> AsyncIterator[None]:
         try:
             yield
+        except TimeoutError as error:
+            raise ControlError("daemon_silent", seconds=timeout_s or CONNECT_S) from error
         except aiohttp.ClientConnectorError as error:
             if isinstance(error.os_error, PermissionError):
                 raise ControlError("control_socket_closed_to_you", path=self._path) from error
@@ -186,8 +192,6 @@ class Client:
             raise ControlError("daemon_failed", status=error.status) from error
         except (aiohttp.ClientError, ConnectionError) as error:
             raise ControlError("daemon_gone", reason=str(error) or type(error).__name__) from error
-        except TimeoutError as error:
-            raise ControlError("daemon_silent", seconds=timeout_s or 0.0) from error
 
 
 def call(path: Path, work: Callable[[Client], Awaitable[T]], language: str = "en") -> T:

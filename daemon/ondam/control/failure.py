@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ondam import messages
 from ondam.control.wire import ErrorBody, Layer
 from ondam.errors import AudioError, ConfigError, ControlError, EngineError, ModelError, OndamError
-from ondam.types import Language
+
+if TYPE_CHECKING:  # for real it would load numpy, and clients are to start quickly
+    from ondam.types import Language
 
 LAYERS: dict[Layer, type[OndamError]] = {
     "config": ConfigError,
