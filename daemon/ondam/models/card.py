@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 import pydantic
@@ -31,7 +32,15 @@ class ModelFile(Table):
     """Bytes, joined."""
     sha256: Sha256
     """Of the joined file."""
-    parts: list[WheelMember] = pydantic.Field(min_length=1)
+    parts: list[WheelMember] = pydantic.Field(default=[])
+    """Empty where the file comes from nowhere: it was imported."""
+
+    @pydantic.field_validator("path")
+    @classmethod
+    def _inside_the_folder(cls, path: str) -> str:
+        if not path or PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+            raise ValueError("must be a path inside the model's folder")
+        return path
 
 
 class ModelCard(Table):
@@ -47,6 +56,10 @@ class ModelCard(Table):
     note_en: str = ""
     note_ko: str = ""
     """What a person should know before choosing it."""
+    quantization: str = ""
+    """As its format names it (``Q4_K_M``, ``int8``); empty where it is not known or there is none."""
+    context_length: int | None = None
+    """Tokens that a language model was trained for."""
     entry: str = "."
     """What an engine is given: this path inside the model's folder (``.`` = the folder)."""
     files: list[ModelFile] = pydantic.Field(min_length=1)
@@ -55,3 +68,8 @@ class ModelCard(Table):
     def size(self) -> int:
         """Bytes on disk."""
         return sum(file.size for file in self.files)
+
+    @property
+    def fetchable(self) -> bool:
+        """Whether a package registry has it; an imported model exists only here."""
+        return all(file.parts for file in self.files)

