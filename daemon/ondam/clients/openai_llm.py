@@ -56,7 +56,7 @@ class OpenAIResponder:
         extra: Mapping[str, Any] | None = None,
     ) -> None:
         self.url = url
-        self._socket, self._base = _place(url)
+        self._socket, self._base = place(url)
         self._model = model
         self._temperature = temperature
         self._first_token_timeout_s = first_token_timeout_s
@@ -122,6 +122,8 @@ class OpenAIResponder:
                     for data in stream.end() if ended else stream.feed(more):
                         if data.strip() == LAST:
                             return
+                        if not data.strip():
+                            continue  # how some servers keep the connection alive
                         got = chunk(data)
                         finished = finished or got.usage.finish_reason is not None
                         yield got
@@ -219,7 +221,7 @@ class OpenAIResponder:
         return EngineError(code, address=self.url, status=status, reason=reason)
 
 
-def _place(url: str) -> tuple[str | None, str]:
+def place(url: str) -> tuple[str | None, str]:
     """The socket's path, if it is one, and the URL that the routes are appended to."""
     if url.startswith("unix:///"):
         return url.removeprefix("unix://"), "http://localhost/v1"

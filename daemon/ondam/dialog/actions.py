@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ondam.dialog.history import Exchange
-from ondam.types import TurnId
+from ondam.types import Language, TurnId
 
 Outcome: TypeAlias = Literal[
     "answered",  # the answer was heard
@@ -50,6 +50,7 @@ class Say:
 
     turn: TurnId
     text: str
+    language: Language | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ondam.types import Nanoseconds, TurnId
+from ondam.types import Language, Nanoseconds, TurnId
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,10 @@ class MicrophoneLost:
 
 @dataclass(frozen=True, slots=True)
 class ListenRequested:
-    """Push to talk: whatever comes now is an utterance."""
+    """Push to talk: whatever comes now is an utterance. Given up after ``patience_ms`` without any voice."""
 
     at_ns: Nanoseconds
+    patience_ms: float = 8_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class SayRequested:
-    """A text to read aloud; no question, no model."""
+    """A text to read aloud; no question, no model. ``language`` None: the conversation's."""
 
     at_ns: Nanoseconds
     text: str
+    language: Language | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,9 +51,10 @@ class Listening:
 
 @dataclass(frozen=True, slots=True)
 class Hearing:
-    """The user speaks."""
+    """The user speaks. ``patience_ms``: how long an utterance opened by hand waits for its first voice."""
 
     turn: TurnId
+    patience_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +101,10 @@ def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
         case SpeechStarted():
             return _speech_started(state)
         case Pause():
-            if isinstance(phase, Hearing) and state.endpointing.finished(event):
-                if event.voiced:
-                    return replace(state, phase=Recognizing(phase.turn)), (Recognize(phase.turn),)
+            if isinstance(phase, Hearing) and not event.voiced and event.silence_ms >= phase.patience_ms:
                 return _over(state, phase.turn, "no_speech", cancel=True)
+            if isinstance(phase, Hearing) and event.voiced and state.endpointing.finished(event):
+                return replace(state, phase=Recognizing(phase.turn)), (Recognize(phase.turn),)
         case UtteranceFull():
             if isinstance(phase, Hearing):
                 return replace(state, phase=Recognizing(phase.turn)), (Recognize(phase.turn),)
@@ -114,7 +115,8 @@ def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
         case ListenRequested():
             state, actions = _silenced(state)
             state, turn = _new_turn(state)
-            return replace(state, phase=Hearing(turn)), (*actions, OpenUtterance(turn, by_hand=True))
+            hearing = Hearing(turn, event.patience_ms)
+            return replace(state, phase=hearing), (*actions, OpenUtterance(turn, by_hand=True))
         case Asked():
             state, actions = _silenced(state)
             state, turn = _new_turn(state)
@@ -124,7 +126,10 @@ def step(state: State, event: Event) -> tuple[State, tuple[Action, ...]]:
         case SayRequested():
             state, actions = _silenced(state)
             state, turn = _new_turn(state)
-            return replace(state, phase=Answering(turn, None, aloud=True)), (*actions, Say(turn, event.text))
+            return replace(state, phase=Answering(turn, None, aloud=True)), (
+                *actions,
+                Say(turn, event.text, event.language),
+            )
         case StopRequested():
             return _silenced(state)
         case Transcribed():
@@ -159,7 +164,7 @@ def _silenced(state: State) -> tuple[State, tuple[Action, ...]]:
     match state.phase:
         case Listening():
             return state, ()
-        case Hearing(turn) | Recognizing(turn):
+        case Hearing(turn=turn) | Recognizing(turn=turn):
             return _over(state, turn, "stopped", cancel=True)
         case Answering(turn=turn) as phase:
             return _over(_remembering(state, phase), turn, "stopped", cancel=True)

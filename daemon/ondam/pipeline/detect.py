@@ -16,9 +16,7 @@ from ondam.types import HEARING_RATE_HZ, Block, Nanoseconds, Samples
 class Detector:
     """Turns blocks into events, and keeps the samples of the open utterance."""
 
-    def __init__(
-        self, voice: VoiceActivity, config: DetectConfig, clock: Callable[[], Nanoseconds]
-    ) -> None:
+    def __init__(self, voice: VoiceActivity, config: DetectConfig, clock: Callable[[], Nanoseconds]) -> None:
         self._voice = voice
         self._config = config
         self._clock = clock
@@ -32,6 +30,11 @@ class Detector:
         self._heard_voice = False
         self.probability = 0.0
         """Of the latest frame; shown as a level."""
+
+    @property
+    def frame_s(self) -> float:
+        """Length of the frames that are judged, in seconds."""
+        return self._voice.frame / HEARING_RATE_HZ
 
     def hear(self, block: Block) -> Iterator[Event]:
         """Events that ``block`` completes, in order. The caller handles each before asking for the next."""

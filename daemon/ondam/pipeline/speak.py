@@ -77,8 +77,8 @@ class Speech:
     def heard(self) -> str | None:
         """The written text of what has passed the speaker so far; None before the first sample.
 
-        A clause that is only partly played counts word by word, in proportion to its samples. Also sets the
-        marks of the first and the latest sample.
+        A clause that is only partly played counts word by word, in proportion to its samples. Sets the marks
+        of the first and the latest sample.
         """
         if not self._spans:
             return None
@@ -102,8 +102,7 @@ class Speech:
             words = span.text.split()
             texts.append(" ".join(words[: len(words) * played // (span.end - span.first)]))
             break
-        self._turn.heard = " ".join(text for text in texts if text)
-        return self._turn.heard
+        return " ".join(text for text in texts if text)
 
     async def drained(self) -> None:
         """Return when everything that was let through has been heard or dropped."""

@@ -1,0 +1,371 @@
+"""The daemon as its control socket sees it: one conversation at the microphone, and others on request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import platform
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import psutil
+
+from ondam import __version__, messages
+from ondam.audio import WavMicrophone, WavSpeaker, open_microphone, open_speaker
+from ondam.clients.passthrough import forward
+from ondam.config import Config
+from ondam.control import wire
+from ondam.control.api import ChatAnswer
+from ondam.control.events import Broadcast
+from ondam.dialog.history import History
+from ondam.errors import AudioError, ControlError, EngineError
+from ondam.journal.recorder import Recorder, read_turns
+from ondam.journal.turn import Turn
+from ondam.pipeline.ports import SpeechStart, Transcript, VoiceActivity
+from ondam.places import Places
+from ondam.planner.plan import Plan
+from ondam.session import Session
+from ondam.speech.clauses import ClauseCutter
+from ondam.speech.reading import reading
+from ondam.supervisor.fleet import Fleet
+from ondam.supervisor.log import tail
+from ondam.supervisor.status import Change, EngineStatus, Fault
+from ondam.switchboard import STAGES, Switchboard
+from ondam.types import Audio, Language, Samples
+
+log = logging.getLogger(__name__)
+
+AFTER_WAV_S = 2.0
+"""How long after the end of a WAV and the endpoint's window a turn must have begun: else there was no speech."""
+
+
+class Assistant:
+    """Implements ``control.api.Daemon``."""
+
+    def __init__(
+        self,
+        *,
+        config: Config,
+        places: Places,
+        plan: Plan,
+        fleet: Fleet,
+        recorder: Recorder,
+        voice: Callable[[], VoiceActivity],
+        end: Callable[[], None],
+    ) -> None:
+        """``voice`` makes a voice activity detector; ``end`` makes the daemon end."""
+        self.config = config
+        self.language: Language = config.spoken_language
+        self._places = places
+        self._plan = plan
+        self._fleet = fleet
+        self._recorder = recorder
+        self._voice = voice
+        self._end = end
+        self._engines = Switchboard(fleet, config)
+        self._broadcast = Broadcast()
+        self._began = time.monotonic()
+        self._faults: dict[str, tuple[Fault, str]] = {}
+        """What is wrong now: a key of the source (``microphone``, ``engine:NAME``) to the fault and since when."""
+        self._sessions = 0
+        self._wav_history = History(config.llm.history_turns)
+        self._last_turn: dict[str, Any] | None = None
+        self._turns = 0
+        self._session: Session | None = None
+        self._hearing: asyncio.Task[None] | None = None
+        fleet.subscribe(self._engine_changed)
+
+    async def start(self) -> None:
+        """Open the devices and begin to listen."""
+        microphone = open_microphone(self.config.audio.microphone, on_fault=self._device_fault("microphone"))
+        speaker = open_speaker(
+            self.config.audio.speaker,
+            latency_ms=self.config.audio.speaker_latency_ms,
+            on_fault=self._device_fault("speaker"),
+        )
+        self._session = self._new_session(microphone=microphone, speaker=speaker)
+        self._hearing = asyncio.create_task(self._session.run(), name="hearing")
+        self._hearing.add_done_callback(self._hearing_ended)
+
+    async def close(self) -> None:
+        """Fall silent, let go of the devices, end every subscription."""
+        if self._session is not None:
+            await self._session.close()
+        if self._hearing is not None:
+            self._hearing.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._hearing
+        self._broadcast.close()
+
+    def _hearing_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("the conversation at the microphone broke down", exc_info=error)
+            self._end()  # A daemon that no longer hears must not look alive.
+
+    def _new_session(self, **ports: Any) -> Session:
+        self._sessions += 1
+        return Session(
+            f"{os.getpid()}-{self._sessions}",
+            config=self.config,
+            language=ports.pop("language", self.language),
+            engines=self._engines,
+            voice=self._voice(),
+            clock=time.monotonic_ns,
+            finished=self._turn_finished,
+            changed=lambda event: self._broadcast.publish(cast(wire.Event, event)),
+            **ports,
+        )
+
+    # What the control API asks.
+
+    def status(self) -> wire.Status:
+        """Everything at this moment."""
+        return {
+            "version": __version__,
+            "pid": os.getpid(),
+            "uptime_s": round(time.monotonic() - self._began, 1),
+            "state": self._state(),
+            "language": self.language,
+            "microphone": self._device("microphone"),
+            "speaker": self._device("speaker"),
+            "engines": [self._engine(engine) for engine in self._fleet.status()],
+            "faults": [self._wire_fault(fault, since) for fault, since in self._faults.values()],
+            "turns": self._turns,
+            "last_turn": cast(wire.Turn | None, self._last_turn),
+            "conditions": self.conditions(),
+        }
+
+    def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[wire.Event]]:
+        """A snapshot, then changes."""
+        return self._broadcast.subscribe(lambda: {"type": "snapshot", "status": self.status()})
+
+    async def ask(self, text: str, speak: bool) -> wire.Turn:
+        """One turn from typed text."""
+        return self._wire_turn(await self._conversation().ask(text, aloud=speak))
+
+    async def say(self, text: str, language: Language | None) -> wire.Said:
+        """Speak ``text``; returns when it was heard."""
+        turn = await self._conversation().say(text, language)
+        if turn.outcome == "failed" and turn.fault:
+            raise EngineError(turn.fault)
+        spoken = language or self.language
+        return {"text": text, "language": spoken, "audio": {"seconds": round(turn.answer_s, 3)}}
+
+    async def listen(self, timeout_s: float) -> wire.Turn:
+        """Push to talk."""
+        session = self._conversation()
+        if self.config.audio.microphone == "none" or "microphone" in self._faults:
+            raise AudioError("no_microphone_now", name=session.microphone.name)
+        turn = await session.listen(timeout_s)
+        if turn.outcome == "no_speech":
+            raise ControlError("heard_nothing", seconds=timeout_s)
+        return self._wire_turn(turn)
+
+    async def stop_speaking(self) -> None:
+        """Fall silent."""
+        self._conversation().stop()
+
+    async def wav_turn(
+        self, audio: Audio, language: Language | None, reset_history: bool
+    ) -> tuple[wire.Turn, Audio]:
+        """One whole turn from ``audio`` in real time, in a conversation of its own on the resident engines."""
+        if reset_history:
+            self._wav_history = History(self.config.llm.history_turns)
+        speaker = WavSpeaker()
+        session = self._new_session(
+            language=language or self.language,
+            microphone=WavMicrophone(audio),
+            speaker=speaker,
+            history=self._wav_history,
+        )
+        over = session.next_turn()
+        hearing = asyncio.create_task(session.run(), name="hearing a WAV")
+        try:
+            waits = audio.seconds + self.config.endpoint.silence_ms / 1000 + AFTER_WAV_S
+            await asyncio.wait({over, hearing}, timeout=waits, return_when=asyncio.FIRST_COMPLETED)
+            if hearing.done():
+                hearing.result()
+            if not over.done() and session.phase == "listening":
+                raise AudioError("wav_without_speech", seconds=round(audio.seconds, 1))
+            turn = await over
+            self._wav_history = session.history
+            return self._wire_turn(turn), speaker.recording()
+        finally:
+            await session.close()
+            hearing.cancel()
+            with suppress(asyncio.CancelledError):
+                await hearing
+
+    async def transcribe(self, audio: Audio, language: Language | None, names: Sequence[str]) -> Transcript:
+        """The words in ``audio``."""
+        recognizer = self._engines.recognizer()
+        return await recognizer.transcribe(audio, language or self.language, names or self.config.stt.names)
+
+    async def synthesize(
+        self, text: str, language: Language | None
+    ) -> AsyncGenerator[SpeechStart | Samples, None]:
+        """``text`` as sound, clause by clause; the voice's rate is the same for all clauses."""
+        spoken = language or self.language
+        cutter = ClauseCutter(spoken)
+        started = False
+        for clause in (*cutter.feed(text), *cutter.finish()):
+            stream = self._engines.synthesizer().synthesize(reading(clause, spoken), spoken)
+            async with aclosing(stream) as pieces:
+                async for piece in pieces:
+                    if not isinstance(piece, SpeechStart):
+                        yield piece
+                    elif not started:
+                        started = True
+                        yield piece
+
+    async def chat(self, body: Mapping[str, object]) -> ChatAnswer:
+        """Pass an OpenAI chat completions request to the resident language engine."""
+        engine = self._fleet.engine("llm")
+        if engine is None:
+            raise EngineError("llm_down")
+        status, content_type, chunks = await forward(engine.address, body)
+        return ChatAnswer(status, {"Content-Type": content_type}, chunks)
+
+    async def turns(self, limit: int) -> list[wire.Turn]:
+        """The last turns, newest first: those of this daemon with their text, older ones as the journal has them."""
+        recent = self._recorder.recent(limit)
+        known = {(turn["session"], turn["id"]) for turn in recent}
+        older = await asyncio.to_thread(read_turns, self._places.journal, limit=limit)
+        rest = [turn for turn in older if (turn["session"], turn["id"]) not in known]
+        return cast(list[wire.Turn], (recent + rest)[:limit])
+
+    async def restart_engine(self, name: str) -> None:
+        """Start the engine anew."""
+        self._named(name)
+        await self._fleet.restart(name)
+
+    async def engine_log(self, name: str, lines: int) -> str:
+        """The last lines of the engine's log."""
+        engine = self._named(name)
+        return await asyncio.to_thread(tail, engine.log, lines) if engine.log else ""
+
+    async def shutdown(self) -> None:
+        """Begin to end."""
+        self._end()
+
+    # What it keeps.
+
+    def conditions(self) -> dict[str, Any]:
+        """What every number travels with."""
+        load = os.getloadavg()
+        return {
+            "version": __version__,
+            "python": platform.python_version(),
+            "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+            "cores": psutil.cpu_count(),
+            "load_average_1min": round(load[0], 2),
+            "uptime_s": round(time.monotonic() - self._began, 1),
+            "daemon_rss_mib": round(psutil.Process().memory_info().rss / 2**20, 1),
+            "language": self.language,
+            "endpoint": self.config.endpoint.model_dump(),
+            "max_tokens": self.config.llm.max_tokens,
+            "thinking": False,
+            "engines": {
+                engine.stage: {"name": engine.name, "model": engine.model, "device": engine.device}
+                for stage in STAGES
+                if (engine := self._fleet.engine(stage)) is not None
+            },
+            "threads": {planned.engine: planned.threads for planned in self._plan.launched},
+        }
+
+    def _conversation(self) -> Session:
+        if self._session is None:
+            raise ControlError("daemon_starting")
+        return self._session
+
+    def _named(self, name: str) -> EngineStatus:
+        for engine in self._fleet.status():
+            if engine.name == name:
+                return engine
+        raise ControlError("engine_not_running_here", name=name)
+
+    def _state(self) -> wire.State:
+        if self._session is None or any(e.state in {"starting", "loading"} for e in self._fleet.status()):
+            return "starting"
+        if self._session.phase == "listening" and any(self._fleet.engine(s) is None for s in STAGES):
+            return "fault"
+        return cast(wire.State, self._session.phase)
+
+    def _device(self, which: str) -> wire.Device:
+        spec = getattr(self.config.audio, which)
+        name = getattr(self._session, which).name if self._session else spec
+        if spec == "none":
+            return {"name": name, "state": "none"}
+        return {"name": name, "state": "missing" if which in self._faults else "ok"}
+
+    def _engine(self, engine: EngineStatus) -> wire.EngineStatus:
+        return {
+            "name": engine.name,
+            "stage": engine.stage,
+            "state": engine.state,
+            "pid": engine.pid,
+            "loads": engine.loads,
+            "device": engine.device,
+            "model": engine.model,
+            "rss_mib": engine.rss_mib,
+            "restarts": engine.restarts,
+            "uptime_s": round(engine.uptime_s, 1),
+            "spare": engine.spare,
+            "outside": engine.outside,
+            "faults": [self._wire_fault(fault) for fault in engine.faults],
+            "report": engine.report,
+        }
+
+    def _wire_fault(self, fault: Fault, since: str | None = None) -> wire.Fault:
+        told = messages.message(fault.code, self.language, **fault.facts)
+        made: wire.Fault = {"code": told.code, "text": told.text, "next": told.next}
+        if since:
+            made["since"] = since
+        return made
+
+    def _wire_turn(self, turn: Turn) -> wire.Turn:
+        return cast(wire.Turn, turn.as_json())
+
+    def _turn_finished(self, turn: Turn) -> None:
+        self._turns += 1
+        self._last_turn = turn.as_json()
+        self._recorder.record(turn)
+
+    def _engine_changed(self, change: Change) -> None:
+        engine = change.status
+        self._broadcast.publish({"type": "engine", "engine": self._engine(engine)})
+        key = f"engine:{engine.name}"
+        if change.fault is not None:
+            self._fault(key, change.fault)
+        elif engine.state == "ready":
+            self._cleared(key)
+            for fault in engine.faults:
+                self._fault(f"{key}:{fault.code}", fault)
+
+    def _device_fault(self, which: str) -> Callable[..., None]:
+        def tell(code: str | None, /, **facts: object) -> None:
+            if code is None:
+                self._cleared(which)
+                return
+            self._fault(which, Fault(code, facts))
+            if which == "microphone" and self._session is not None:
+                self._session.microphone_lost()
+
+        return tell
+
+    def _fault(self, key: str, fault: Fault) -> None:
+        self._faults[key] = (fault, datetime.now(UTC).isoformat(timespec="seconds"))
+        told = self._wire_fault(*self._faults[key])
+        log.warning("%s", told["text"])
+        self._broadcast.publish({"type": "fault", "fault": told})
+
+    def _cleared(self, key: str) -> None:
+        for known in [k for k in self._faults if k == key or k.startswith(f"{key}:")]:
+            fault, _ = self._faults.pop(known)
+            self._broadcast.publish({"type": "fault_cleared", "code": fault.code})
+
+

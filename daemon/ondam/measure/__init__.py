@@ -1,0 +1,1 @@
+"""Numbers: how a turn's time is drawn and compared."""

@@ -1,0 +1,202 @@
+"""One turn's work: recognize, respond, speak, excuse; as tasks that can be cancelled at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from ondam import messages
+from ondam.config import Config
+from ondam.dialog.events import Answered, Event, Heard, Transcribed, TurnFailed
+from ondam.dialog.history import Exchange
+from ondam.errors import OndamError
+from ondam.journal.turn import Turn
+from ondam.pipeline.capture import Utterance
+from ondam.pipeline.gate import Gate
+from ondam.pipeline.ports import Engines
+from ondam.pipeline.recognize import mark_last_voice, recognize
+from ondam.pipeline.respond import prompt, respond
+from ondam.pipeline.speak import Speech
+from ondam.speech.clauses import ClauseCutter
+from ondam.types import Language, Nanoseconds
+
+log = logging.getLogger(__name__)
+
+WATCH_S = 0.02
+"""How often it is looked up what the ear has got. Marks carry the speaker's own times, so this adds no error."""
+
+CLAUSES_AHEAD = 32
+"""Clauses that may wait for the voice; an answer is bounded by ``llm.max_tokens`` long before."""
+
+
+class TurnRunner:
+    """Does what the dialog machine wants done in one turn, and tells it what came of it."""
+
+    def __init__(
+        self,
+        turn: Turn,
+        *,
+        engines: Engines,
+        gate: Gate,
+        config: Config,
+        language: Language,
+        clock: Callable[[], Nanoseconds],
+        tell: Callable[[Event], None],
+    ) -> None:
+        self.turn = turn
+        self._engines = engines
+        self._gate = gate
+        self._config = config
+        self._language = language
+        self._clock = clock
+        self._tell = tell
+        self._speech = Speech(turn, gate, clock)
+        self._task: asyncio.Task[None] | None = None
+        self._excusing = False
+
+    def recognize(self, utterance: Utterance) -> None:
+        """Turn the utterance into words; answers with ``Transcribed``."""
+        self._begin(self._recognize(utterance))
+
+    def respond(self, question: str, history: Sequence[Exchange], *, aloud: bool) -> None:
+        """Answer; tells ``Heard`` as it goes and ``Answered`` when all was heard."""
+        self.turn.aloud = aloud
+        self.turn.transcript = question
+        asked = prompt(self._config.system_prompt, history, question)
+        clauses = respond(
+            self.turn, asked, self._engines, self._language, self._config.llm.max_tokens, self._clock
+        )
+        self._begin(self._aloud(_ahead(clauses)) if aloud else self._shown(clauses))
+
+    def say(self, text: str, language: Language | None = None) -> None:
+        """Read ``text`` aloud."""
+        self._language = language or self._language
+        self._begin(self._aloud(_ahead(_clauses_of(text, self._language))))
+
+    def excuse(self, code: str) -> None:
+        """Say the message ``code``, in the user's language."""
+        text = messages.text(code, self._language)
+        self.turn.fault = self.turn.fault or code
+        # What was heard of the answer stays what it was: an excuse is no part of it.
+        self.heard()
+        self._excusing = True
+        self._speech = Speech(self.turn, self._gate, self._clock)
+        self._begin(
+            self._aloud(_ahead(_clauses_of(text, self._language))) if self.turn.aloud else self._done()
+        )
+
+    def cancel(self) -> None:
+        """Let nothing more be heard or computed."""
+        self._gate.drop(self.turn.id)
+        if self._task is not None:
+            self._task.cancel()
+
+    def heard(self) -> Heard | None:
+        """How much of the answer has passed the speaker by now; None before its first sample."""
+        text = self._speech.heard()
+        if text is None:
+            return None
+        if not self._excusing:
+            self.turn.heard = text
+        return Heard(self._clock(), self.turn.id, text)
+
+    async def ended(self) -> None:
+        """Return when no task of this turn runs any more."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self._task = asyncio.create_task(self._guarded(work), name=f"turn {self.turn.id}")
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except OndamError as error:
+            log.warning("turn %d: %s", self.turn.id, error)
+            self.turn.fault = error.code
+            self._tell(TurnFailed(self._clock(), self.turn.id, error.code))
+        except Exception:  # noqa: BLE001 - a fault of ours must not end the conversation: told, logged, next turn
+            log.exception("turn %d failed", self.turn.id)
+            self.turn.fault = "internal_fault"
+            self._tell(TurnFailed(self._clock(), self.turn.id, "internal_fault"))
+
+    async def _recognize(self, utterance: Utterance) -> None:
+        mark_last_voice(self.turn, utterance)
+        text = await recognize(
+            self.turn, utterance, self._engines, self._language, self._config.stt.names, self._clock
+        )
+        self._tell(Transcribed(self._clock(), self.turn.id, text))
+
+    async def _aloud(self, clauses: AsyncGenerator[str, None]) -> None:
+        watch = asyncio.create_task(self._watch(), name=f"ear of turn {self.turn.id}")
+        try:
+            async with aclosing(clauses):
+                await self._speech.speak(clauses, self._engines, self._language)
+            await self._speech.drained()
+        finally:
+            watch.cancel()
+        await self._done()
+
+    async def _shown(self, clauses: AsyncGenerator[str, None]) -> None:
+        async with aclosing(clauses):
+            async for clause in clauses:
+                self.turn.heard = f"{self.turn.heard} {clause}".strip()
+        self._tell(Heard(self._clock(), self.turn.id, self.turn.heard))
+        await self._done()
+
+    async def _done(self) -> None:
+        self._tell(Answered(self._clock(), self.turn.id))
+
+    async def _watch(self) -> None:
+        before: str | None = None
+        while True:
+            heard = self.heard()
+            if heard is not None and heard.text != before:
+                before = heard.text
+                self._tell(heard)
+            await asyncio.sleep(WATCH_S)
+
+
+async def _ahead(clauses: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+    """The same clauses, made while earlier ones are still being said.
+
+    A failure of the maker is raised after the clauses that it had finished: what can be said is said.
+    """
+    waiting: asyncio.Queue[str | BaseException | None] = asyncio.Queue(CLAUSES_AHEAD)
+
+    async def make() -> None:
+        try:
+            async with aclosing(clauses):
+                async for clause in clauses:
+                    await waiting.put(clause)
+        except OndamError as error:
+            await waiting.put(error)
+        else:
+            await waiting.put(None)
+
+    maker = asyncio.create_task(make(), name="clauses")
+    try:
+        while True:
+            taking = asyncio.ensure_future(waiting.get())
+            await asyncio.wait({taking, maker}, return_when=asyncio.FIRST_COMPLETED)
+            if not taking.done() and waiting.empty():
+                taking.cancel()
+                maker.result()  # raises what was no OndamError
+                return
+            piece = await taking
+            if piece is None:
+                return
+            if isinstance(piece, BaseException):
+                raise piece
+            yield piece
+    finally:
+        maker.cancel()
+
+
+async def _clauses_of(text: str, language: Language) -> AsyncGenerator[str, None]:
+    cutter = ClauseCutter(language)
+    for clause in (*cutter.feed(text), *cutter.finish()):
+        yield clause

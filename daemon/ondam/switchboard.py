@@ -1,0 +1,79 @@
+"""Who does each stage right now: from the fleet's engines to clients that talk to them."""
+
+from __future__ import annotations
+
+from ondam.clients.openai_llm import OpenAIResponder
+from ondam.clients.wyoming_stt import WyomingRecognizer
+from ondam.clients.wyoming_tts import WyomingSynthesizer
+from ondam.config import Config
+from ondam.errors import EngineError
+from ondam.pipeline.ports import Recognizer, Responder, Synthesizer
+from ondam.supervisor.fleet import Fleet
+from ondam.supervisor.status import EngineStatus
+from ondam.types import Stage
+
+STAGES: tuple[Stage, ...] = ("stt", "llm", "tts")
+
+
+class Switchboard:
+    """Implements ``ports.Engines`` on the fleet. Every call looks anew: engines die and come back."""
+
+    def __init__(self, fleet: Fleet, config: Config) -> None:
+        self._fleet = fleet
+        self._config = config
+
+    def recognizer(self) -> Recognizer:
+        """The STT engine that is ready. Raises EngineError ``stt_down``."""
+        return WyomingRecognizer(self._ready("stt").address)
+
+    def responder(self) -> Responder:
+        """The LLM engine that is ready. Raises EngineError ``llm_down``."""
+        engine = self._ready("llm")
+        llm = self._config.llm
+        return OpenAIResponder(
+            engine.address,
+            llm.name if engine.outside else engine.model or "",
+            temperature=llm.temperature,
+            first_token_timeout_s=llm.first_token_timeout_s,
+            idle_timeout_s=llm.idle_timeout_s,
+        )
+
+    def synthesizer(self) -> Synthesizer:
+        """The TTS engine that is ready, else the spare voice. Raises EngineError ``tts_down``."""
+        return WyomingSynthesizer(self._ready("tts").address)
+
+    def answered(self, stage: Stage) -> None:
+        """Count a real request of a turn towards the engine's settling."""
+        engine = self._fleet.engine(stage)
+        if engine is not None:
+            self._fleet.note_answer(engine.name)
+
+    def settled(self) -> bool:
+        """Every engine of a turn has answered often and long enough since its weights were loaded."""
+        measure = self._config.measure
+        engines = [self._fleet.engine(stage) for stage in STAGES]
+        return all(
+            engine is not None
+            and engine.answers >= measure.settled_answers
+            and (engine.outside or engine.ready_s >= measure.settled_s)
+            for engine in engines
+        )
+
+    def identities(self) -> dict[str, dict[str, object]]:
+        """Which processes serve now, so that a turn can be matched with their reports."""
+        return {
+            engine.name: {"pid": engine.pid, "started_at": (engine.report or {}).get("started_at")}
+            for stage in STAGES
+            if (engine := self._fleet.engine(stage)) is not None
+        }
+
+    def voice(self) -> str | None:
+        """Name of the engine that speaks now."""
+        engine = self._fleet.engine("tts")
+        return engine.name if engine else None
+
+    def _ready(self, stage: Stage) -> EngineStatus:
+        engine = self._fleet.engine(stage)
+        if engine is None:
+            raise EngineError(f"{stage}_down")
+        return engine

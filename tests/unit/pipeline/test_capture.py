@@ -1,0 +1,128 @@
+"""B15: no first syllable is lost, no sample is given to two utterances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ondam.config import defaults, load
+from ondam.dialog.events import Pause, SpeechStarted
+from ondam.pipeline.capture import Capture
+from ondam.pipeline.detect import Detector
+from ondam.types import Block, Samples
+
+BLOCK = 160
+
+
+def ramp(first: int, blocks: int) -> list[Block]:
+    """Blocks in which every sample's value is its running number: a lost or doubled one shows."""
+    return [
+        Block(np.arange(first + i * BLOCK, first + (i + 1) * BLOCK).astype(np.int16), first + i * BLOCK, i)
+        for i in range(blocks)
+    ]
+
+
+class Script:
+    """A voice activity detector that says what the script says, frame by frame."""
+
+    frame = 512
+
+    def __init__(self, *probabilities: float) -> None:
+        self.left = list(probabilities)
+
+    def __call__(self, frame: Samples) -> float:
+        return self.left.pop(0) if self.left else 0.0
+
+    def reset(self) -> None:
+        pass
+
+
+def test_b15_an_utterance_holds_the_pre_roll_and_every_sample_once() -> None:
+    capture = Capture(pre_roll_ms=300, max_utterance_s=60)
+    for block in ramp(0, 100):
+        capture.add(block)
+    capture.open()
+    for block in ramp(16_000, 20):
+        capture.add(block)
+    samples = capture.close().samples
+    assert samples[0] == 16_000 - 300 * 16
+    assert np.array_equal(samples, np.arange(11_200, 19_200).astype(np.int16))
+
+
+def test_b15_from_the_start_of_the_stream_everything_is_kept() -> None:
+    capture = Capture(pre_roll_ms=300, max_utterance_s=60)
+    for block in ramp(0, 3):
+        capture.add(block)
+    capture.open()
+    assert capture.close().samples[0] == 0
+
+
+@pytest.mark.parametrize("gap_blocks", [5, 20, 60])
+def test_b15_two_utterances_share_no_sample(gap_blocks: int) -> None:
+    capture = Capture(pre_roll_ms=300, max_utterance_s=60)
+    stream = ramp(0, 40 + gap_blocks + 10)
+    for block in stream[:40]:
+        capture.add(block)
+    capture.open()
+    first = capture.close().samples
+    for block in stream[40 : 40 + gap_blocks]:
+        capture.add(block)
+    capture.open()
+    for block in stream[40 + gap_blocks :]:
+        capture.add(block)
+    second = capture.close().samples
+    assert first[-1] == 40 * BLOCK - 1
+    assert second[0] == max(40 * BLOCK, (40 + gap_blocks) * BLOCK - 300 * 16)
+    assert np.array_equal(second, np.arange(second[0], len(stream) * BLOCK).astype(np.int16))
+
+
+def detector(voice: Script) -> Detector:
+    return Detector(voice, load(None).detect, clock=lambda: 0)
+
+
+def test_b15_speech_that_begins_with_the_stream_is_heard_from_its_first_sample() -> None:
+    ears = detector(Script(0.9, 0.9))
+    started = [e for block in ramp(0, 8) for e in ears.hear(block)]
+    assert started == [SpeechStarted(0)]
+    ears.open()
+    assert ears.close().samples[0] == 0
+
+
+def test_one_loud_frame_is_a_click_and_no_utterance() -> None:
+    ears = detector(Script(0.0, 0.9, 0.1, 0.9, 0.1))
+    assert [e for block in ramp(0, 16) for e in ears.hear(block)] == []
+
+
+def test_pauses_are_counted_in_samples_and_begin_anew_with_each_voice() -> None:
+    ears = detector(Script(0.9, 0.9, 0.1, 0.1, 0.4, 0.1))
+    events = []
+    for block in ramp(0, 20):
+        for event in ears.hear(block):
+            if isinstance(event, SpeechStarted):
+                ears.open()
+            events.append(event)
+    # 0.4 is below the threshold but above the release: inside an utterance it is voice.
+    assert events == [SpeechStarted(0), Pause(0, 32.0), Pause(0, 64.0), Pause(0, 32.0)]
+
+
+def test_an_utterance_opened_by_hand_has_no_voice_until_the_threshold_is_crossed() -> None:
+    ears = detector(Script(0.4, 0.9, 0.4, 0.1))
+    ears.open(by_hand=True)
+    events = [e for block in ramp(0, 13) for e in ears.hear(block)]
+    assert events == [Pause(0, 32.0, voiced=False), Pause(0, 32.0)]
+
+
+def test_b15_the_shipped_pre_roll_is_at_least_300_ms() -> None:
+    assert defaults()["detect"]["pre_roll_ms"] >= 300
+
+
+def test_sample_times_follow_the_blocks() -> None:
+    capture = Capture(pre_roll_ms=300, max_utterance_s=60)
+    capture.open()
+    capture.add(Block(np.zeros(BLOCK, np.int16), 0, 1_000_000_000))
+    capture.add(Block(np.zeros(BLOCK, np.int16), BLOCK, 1_010_000_000))
+    utterance = capture.close()
+    assert utterance.at_ns(80) == 1_005_000_000
+    assert utterance.at_ns(240) == 1_015_000_000
+    assert utterance.at_ns(320) == 1_020_000_000
+    assert utterance.at_ns(321) is None
