@@ -24,6 +24,7 @@ LAYERS: dict[Layer, type[OndamError]] = {
 
 STATUSES = {
     "control_bad_request": 400,
+    "control_no_sound": 400,
     "control_not_permitted": 403,
     "control_unknown_call": 404,
     "engine_not_running_here": 404,
@@ -31,6 +32,7 @@ STATUSES = {
     "control_body_too_slow": 408,
     "control_busy": 409,
     "control_too_large": 413,
+    "control_sound_too_long": 413,
     "control_too_many_clients": 503,
 }
 """HTTP status by message code; any other OndamError is 503: something that the daemon needs is not well."""

@@ -29,6 +29,9 @@ IDLE_S = 30.0
 SHUTDOWN_S = 0.5
 """Calls under way may end by themselves for so long when the server stops, then are cancelled."""
 
+LINGER_S = 0.2
+"""A client that is still sending what was refused may do so for this long, to get to reading why."""
+
 _LONGEST_LINE = 32 * wire.KIB
 """Of the request line: a query may carry many names."""
 
@@ -54,7 +57,7 @@ class Server:
             # A client that left ends its call: what it waited for is dropped, an engine's stream closed.
             handler_cancellation=True,
             keepalive_timeout=IDLE_S,
-            lingering_time=1.0,
+            lingering_time=LINGER_S,
             shutdown_timeout=SHUTDOWN_S,
             tcp_keepalive=False,
             max_line_size=_LONGEST_LINE,

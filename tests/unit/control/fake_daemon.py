@@ -1,0 +1,185 @@
+"""A daemon that answers from a script and remembers what it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from ondam.control import wire
+from ondam.control.api import ChatAnswer
+from ondam.control.events import Broadcast
+from ondam.errors import ControlError, OndamError
+from ondam.pipeline.ports import SpeechStart, Transcript
+from ondam.types import Audio, Language, Samples
+
+RATE_HZ = 22_050
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Return when ``condition`` holds; TimeoutError after 5 s."""
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - what is waited for happens in code that knows no Event
+            await asyncio.sleep(0.001)
+
+
+def turn(number: int = 1) -> wire.Turn:
+    return {
+        "id": number,
+        "session": "test",
+        "started_at": "2026-01-02T03:04:05+09:00",
+        "language": "ko",
+        "transcript": "몇 시야?",
+        "reply": "세 시입니다.",
+        "audio": {"seconds": 1.5},
+        "marks_ms": {"last_voiced": 0.0, "first_audio": 640.0},
+        "stages_ms": {
+            "endpoint": 300.0,
+            "ipc": 5.0,
+            "stt": 150.0,
+            "llm_first_token": 80.0,
+            "first_clause": 40.0,
+            "tts_first_audio": 35.0,
+            "playback_buffer": 30.0,
+        },
+        "first_audio_ms": 640.0,
+        "answer_ms": 2400.0,
+        "llm_calls": 1,
+        "settled": True,
+        "outcome": "answered",
+    }
+
+
+def engine(name: str = "faster_whisper", *, spare: bool = False) -> wire.EngineStatus:
+    stages: dict[str, Literal["stt", "llm"]] = {"faster_whisper": "stt", "llama_server": "llm"}
+    return {
+        "name": name,
+        "stage": stages.get(name, "tts"),
+        "state": "ready",
+        "pid": 4242,
+        "loads": 1,
+        "device": "cpu",
+        "model": {"faster_whisper": "whisper-base", "llama_server": "smollm2-135m-instruct"}.get(name),
+        "rss_mib": 181.5,
+        "restarts": 0,
+        "uptime_s": 61.0,
+        "spare": spare,
+        "faults": [],
+        "report": {"schema": 1},
+    }
+
+
+@dataclass
+class FakeDaemon:
+    """Every answer can be replaced by an error (``failing``) or held back (``hold``)."""
+
+    asked: list[tuple[object, ...]] = field(default_factory=list)
+    failing: OndamError | None = None
+    hold: asyncio.Event | None = None
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    broadcast: Broadcast = field(default_factory=lambda: Broadcast(capacity=8))
+    chunks: Sequence[bytes] = (b'data: {"a":1}\n\n', b"data: [DONE]\n\n")
+    speech: Sequence[SpeechStart | Samples] = (
+        SpeechStart(RATE_HZ, 12.0, 0.0),
+        np.arange(2205, dtype=np.int16),
+        np.full(2205, 7, np.int16),
+    )
+    break_after_first_chunk: OndamError | None = None
+    faults: list[wire.Fault] = field(default_factory=list)
+
+    async def _note(self, *call: object) -> None:
+        self.asked.append(call)
+        if self.failing:
+            raise self.failing
+        if self.hold:
+            try:
+                await self.hold.wait()
+            except asyncio.CancelledError:
+                self.cancelled.set()
+                raise
+
+    def status(self) -> wire.Status:
+        return {
+            "version": "0.1.0",
+            "pid": 77,
+            "uptime_s": 3720.0,
+            "state": "listening",
+            "language": "ko",
+            "microphone": {"name": "내장 마이크", "state": "ok"},
+            "speaker": {"name": "default", "state": "missing"},
+            "engines": [engine(), engine("llama_server"), engine("espeak", spare=True)],
+            "faults": self.faults,
+            "turns": 3,
+            "last_turn": turn(3),
+            "conditions": {"cores": 2},
+        }
+
+    def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[wire.Event]]:
+        return self.broadcast.subscribe(lambda: {"type": "snapshot", "status": self.status()})
+
+    async def ask(self, text: str, speak: bool) -> wire.Turn:
+        await self._note("ask", text, speak)
+        return turn()
+
+    async def say(self, text: str, language: Language | None) -> wire.Said:
+        await self._note("say", text, language)
+        return {"text": text, "language": language or "ko", "audio": {"seconds": 0.8}}
+
+    async def listen(self, timeout_s: float) -> wire.Turn:
+        await self._note("listen", timeout_s)
+        return turn()
+
+    async def stop_speaking(self) -> None:
+        await self._note("stop_speaking")
+
+    async def wav_turn(
+        self, audio: Audio, language: Language | None, reset_history: bool
+    ) -> tuple[wire.Turn, Audio]:
+        await self._note("wav_turn", len(audio.samples), audio.rate_hz, language, reset_history)
+        return turn(), Audio(np.arange(100, dtype=np.int16), RATE_HZ)
+
+    async def transcribe(self, audio: Audio, language: Language | None, names: Sequence[str]) -> Transcript:
+        await self._note("transcribe", len(audio.samples), audio.rate_hz, language, list(names))
+        return Transcript("안녕하세요.", language or "ko", 150.0, 1.0, 0.02, -0.3)
+
+    async def synthesize(
+        self, text: str, language: Language | None
+    ) -> AsyncGenerator[SpeechStart | Samples, None]:
+        await self._note("synthesize", text, language)
+        for piece in self.speech:
+            yield piece
+            if self.break_after_first_chunk and not isinstance(piece, SpeechStart):
+                raise self.break_after_first_chunk
+
+    async def chat(self, body: Mapping[str, object]) -> ChatAnswer:
+        await self._note("chat", dict(body))
+        return ChatAnswer(200, {"Content-Type": "text/event-stream", "Server": "llama.cpp"}, self._chunks())
+
+    async def _chunks(self) -> AsyncGenerator[bytes, None]:
+        try:
+            for chunk in self.chunks:
+                yield chunk
+                if self.hold:
+                    await self.hold.wait()
+        finally:
+            self.cancelled.set()
+
+    async def turns(self, limit: int) -> list[wire.Turn]:
+        await self._note("turns", limit)
+        return [turn(3), turn(2)][:limit]
+
+    async def restart_engine(self, name: str) -> None:
+        await self._note("restart_engine", name)
+        if name != "faster_whisper":
+            raise ControlError("engine_not_running_here", name=name)
+
+    async def engine_log(self, name: str, lines: int) -> str:
+        await self._note("engine_log", name, lines)
+        return "loaded\nready\n"
+
+    async def shutdown(self) -> None:
+        await self._note("shutdown")
