@@ -71,7 +71,9 @@ async def exchange(
         # Not close(): that waits until the server has read the whole question, which a hung one never does.
         writer.transport.abort()
         sender.cancel()
-        await asyncio.gather(sender, return_exceptions=True)
+        await asyncio.wait([sender])
+        if not sender.cancelled() and (failure := sender.exception()):
+            raise failure
 
 
 async def _send(question: Iterable[Event], writer: asyncio.StreamWriter) -> None:
@@ -81,3 +83,7 @@ async def _send(question: Iterable[Event], writer: asyncio.StreamWriter) -> None
     except ConnectionError:
         # The server refused before it had heard everything. Its answer, or its silence, tells why.
         return
+    except ValueError:
+        # Half a character in a text of ours: a mistake to be seen, not a silence to be waited for.
+        writer.transport.abort()
+        raise

@@ -13,6 +13,9 @@ from wyoming.event import Event
 from ondam.clients.json_text import Json, count_at, json_object, object_at, text_at
 from ondam.errors import EngineError
 
+AUDIO_START, AUDIO_CHUNK, AUDIO_STOP = "audio-start", "audio-chunk", "audio-stop"
+"""Not ``wyoming.audio``: importing it imports audioop, which Python is removing and warns about."""
+
 LONGEST_LINE = 1 << 20
 """Bytes of a header line. asyncio's own limit of 64 KiB would refuse valid headers with their data inline."""
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from wyoming.asr import Transcribe
 from wyoming.asr import Transcript as TranscriptEvent
-from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.event import Event
 
 from ondam.clients.address import speech_address
 from ondam.clients.json_text import number_at, object_at, text_at
 from ondam.clients.wyoming_exchange import exchange
+from ondam.clients.wyoming_frames import AUDIO_CHUNK, AUDIO_START, AUDIO_STOP
 from ondam.pipeline.ports import Transcript
 from ondam.types import Audio, Language
 
@@ -50,12 +50,12 @@ class WyomingRecognizer:
 def _question(audio: Audio, language: Language, names: Sequence[str]) -> Iterator[Event]:
     yield Transcribe(language=language, transcript_names=list(names) or None).event()
     form = {"rate": audio.rate_hz, "width": 2, "channels": 1}
-    yield AudioStart(**form).event()
+    yield Event(AUDIO_START, form)
     step = max(1, int(CHUNK_S * audio.rate_hz))
     for at in range(0, len(audio.samples), step):
         sound = audio.samples[at : at + step].astype("<i2", copy=False).tobytes()
-        yield AudioChunk(**form, audio=sound).event()
-    yield AudioStop().event()
+        yield Event(AUDIO_CHUNK, form, sound)
+    yield Event(AUDIO_STOP)
 
 
 def _transcript(event: Event) -> Transcript:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.event import Event
 from wyoming.tts import Synthesize
 
 from ondam.clients.address import speech_address
 from ondam.clients.json_text import count_at, number_at, object_at
 from ondam.clients.wyoming_exchange import exchange
+from ondam.clients.wyoming_frames import AUDIO_CHUNK, AUDIO_START, AUDIO_STOP
 from ondam.errors import EngineError
 from ondam.pipeline.ports import SpeechStart
 from ondam.types import Language, Samples
@@ -75,10 +75,10 @@ class WyomingSynthesizer:
             while True:
                 event = await answers.next(timeout_s)
                 timeout_s = self._idle_timeout_s
-                if AudioStop.is_type(event.type):
+                if event.type == AUDIO_STOP:
                     # A last odd byte is half a sample: nothing to play.
                     return
-                if not (AudioStart.is_type(event.type) or AudioChunk.is_type(event.type)):
+                if event.type not in {AUDIO_START, AUDIO_CHUNK}:
                     continue
                 try:
                     told = _form(event)
@@ -93,7 +93,7 @@ class WyomingSynthesizer:
                 if start is not None:
                     left = int((LONGEST_S + LONGEST_S_PER_CHARACTER * len(text)) * form.rate_hz)
                     yield start
-                if not event.payload or not AudioChunk.is_type(event.type):
+                if not event.payload or event.type != AUDIO_CHUNK:
                     continue
                 samples, rest = _mono(rest + event.payload, form.channels)
                 if len(samples) > left:
