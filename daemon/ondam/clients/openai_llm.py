@@ -33,6 +33,8 @@ EXTRAS: Mapping[str, Any] = {
     "chat_template_kwargs": {"enable_thinking": False},
     "timings_per_token": True,
     "cache_prompt": True,
+    # llama.cpp notices during a cold prefill that its client has left only while it reports progress.
+    "return_progress": True,
 }
 """What our engines are asked for on top of OpenAI's fields. A server that refuses them is asked without."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from wyoming.event import Event
@@ -39,7 +38,6 @@ class _Form:
 class WyomingSynthesizer:
     """Asks the server at ``address`` (``unix:///path`` or ``tcp://host:port``), for ``voice`` if given.
 
-    ``speed`` (1 = the voice's own) travels as ``context.ondam.speed``; a server may not know it.
     ``first_timeout_s`` bounds the wait for the first event, ``idle_timeout_s`` the wait for each further one.
     Raises EngineError for an address of another form.
     """
@@ -48,7 +46,6 @@ class WyomingSynthesizer:
         self,
         address: str,
         voice: str | None = None,
-        speed: float | None = None,
         *,
         first_timeout_s: float = 20.0,
         idle_timeout_s: float = 10.0,
@@ -56,7 +53,6 @@ class WyomingSynthesizer:
         self.address = address
         self._place = speech_address(address)
         self._voice = voice
-        self._speed = speed
         self._first_timeout_s = first_timeout_s
         self._idle_timeout_s = idle_timeout_s
 
@@ -111,8 +107,7 @@ class WyomingSynthesizer:
     def _question(self, text: str, language: Language) -> Event:
         # Not SynthesizeVoice: it leaves the language out as soon as there is a name.
         voice = {"language": language} | ({"name": self._voice} if self._voice else {})
-        context: dict[str, Any] | None = {"ondam": {"speed": self._speed}} if self._speed else None
-        event = Synthesize(text, context=context).event()
+        event = Synthesize(text).event()
         event.data["voice"] = voice
         return event
 

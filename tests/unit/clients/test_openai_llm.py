@@ -128,6 +128,7 @@ async def test_the_request_asks_for_a_stream_without_thinking(serve: Serve) -> N
             "chat_template_kwargs": {"enable_thinking": False},
             "timings_per_token": True,
             "cache_prompt": True,
+            "return_progress": True,
             "seed": 7,
         }
     ]
@@ -447,7 +448,7 @@ async def test_a_server_that_refuses_our_extras_is_asked_without_and_remembered(
     assert [(await ask(responder)).text for _ in range(3)] == ["네"] * 3
     plain = {"messages", "stream", "stream_options", "max_tokens", "temperature"}
     assert [fields - plain for fields in asked] == [
-        {"cache_prompt", "timings_per_token", "chat_template_kwargs"},
+        {"cache_prompt", "timings_per_token", "chat_template_kwargs", "return_progress"},
         set(),
         set(),
         set(),

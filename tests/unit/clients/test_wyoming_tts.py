@@ -61,7 +61,7 @@ async def test_the_format_and_the_engines_time_come_first_then_every_sample(serv
     assert error is None
 
 
-async def test_the_question_carries_text_language_voice_and_speed(serve: Serve) -> None:
+async def test_the_question_carries_text_language_and_voice(serve: Serve) -> None:
     asked: list[dict[str, Any]] = []
 
     async def script(connection: Connection) -> None:
@@ -71,11 +71,11 @@ async def test_the_question_carries_text_language_voice_and_speed(serve: Serve) 
     server = await serve(script)
     async for _ in WyomingSynthesizer(server.address).synthesize("안녕", "ko"):
         pass
-    async for _ in WyomingSynthesizer(server.address, voice="joe", speed=1.2).synthesize("Hi", "en"):
+    async for _ in WyomingSynthesizer(server.address, voice="joe").synthesize("Hi", "en"):
         pass
     assert asked == [
         {"text": "안녕", "voice": {"language": "ko"}},
-        {"text": "Hi", "voice": {"language": "en", "name": "joe"}, "context": {"ondam": {"speed": 1.2}}},
+        {"text": "Hi", "voice": {"language": "en", "name": "joe"}},
     ]
 
 
