@@ -1,0 +1,257 @@
+"""An engine's own virtual environment: made beside the old one and swapped in whole, or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal, Protocol
+
+import filelock
+import uv
+
+from ondam.errors import EngineError
+from ondam.places import Places
+from ondam.supervisor.launch import Home
+from ondam.supervisor.manifest import EngineFolder
+from ondam.supervisor.stamp import LEFT_OUT, STAMP, Stamp, kit, locks
+
+Outcome = Literal["current", "updated", "built"]
+"""Nothing to do; only our own files were copied; made anew."""
+
+STEP = re.compile(r"\[(\d+)/(\d+)\]\s*(.*)")
+"""How ninja counts (and CMake's makefiles do in percent): ``[17/203] Building …``."""
+
+PERCENT = re.compile(r"\[\s*(\d+)%\]\s*(.*)")
+
+NOISE = re.compile(r"^(DEBUG|TRACE|INFO|WARN)\s+")
+
+FOREIGN = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON")
+"""Variables that would point uv, or a build, to another environment than the one that is being made."""
+
+
+class Progress(Protocol):
+    """Where a person watches."""
+
+    def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
+        """What is being done, and how far it is when that is known."""
+
+
+class Mirrors(Protocol):
+    """Where packages come from; ``models.registry.Registry`` is one."""
+
+    def uv_environment(self) -> dict[str, str]:
+        """Variables for uv, to be laid over our own."""
+
+
+def variant_for(engine: EngineFolder) -> str:
+    """The platform variant of this machine. Raises EngineError when the engine has none."""
+    known = engine.manifest.environment.locks
+    wanted = {"darwin": "macos", "win32": "windows"}.get(sys.platform, "cpu")
+    for variant in (wanted, "cpu"):
+        if variant in known:
+            return variant
+    raise EngineError(
+        "engine_variant_unknown", engine=engine.name, variant=wanted, known=", ".join(known) or "-"
+    )
+
+
+def environment_folder(name: str, places: Places) -> Path:
+    """Where the environment of the engine ``name`` is, or would be."""
+    return places.environments / name
+
+
+def installed(engine: EngineFolder, places: Places) -> Home:
+    """Where the engine's program is. Raises EngineError ``engine_not_built``."""
+    root = environment_folder(engine.name, places)
+    home = _home(root, engine.name)
+    # The folder is elsewhere when the environment was made for another version of Python.
+    if Stamp.read(root) is None or not home.folder.is_dir():
+        raise EngineError("engine_not_built", engine=engine.name, path=root)
+    return home
+
+
+def is_current(engine: EngineFolder, variant: str, places: Places) -> bool:
+    """Whether ``build`` would find nothing to do."""
+    return Stamp.read(environment_folder(engine.name, places)) == Stamp.wanted(engine, variant)
+
+
+def build(
+    engine: EngineFolder,
+    variant: str,
+    places: Places,
+    *,
+    registry: Mirrors,
+    progress: Progress,
+    log: Path,
+) -> Outcome:
+    """Make the environment, or bring it up to date. uv's and the compiler's output go to ``log``.
+
+    Blocks; two builders of one engine wait for each other. When interrupted, the old environment is still
+    there whole, or the next call begins anew. Raises EngineError ``engine_build_failed``, which names the
+    log.
+    """
+    root = environment_folder(engine.name, places)
+    places.environments.mkdir(parents=True, exist_ok=True)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(places.environments / f".{engine.name}.lock")
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(lock.acquire(timeout=0))
+        except filelock.Timeout:
+            progress.step("waiting for another build of this engine")
+            held.enter_context(lock.acquire())
+        wanted, found = Stamp.wanted(engine, variant), Stamp.read(root)
+        if found == wanted:
+            return "current"
+        if found is not None and found.packages == wanted.packages:
+            progress.step("copying the engine's files")
+            (root / STAMP).unlink()
+            _copy_sources(engine, root)
+            wanted.write(root)
+            return "updated"
+        fresh = places.environments / f".{engine.name}.building"
+        _remove(fresh)
+        with log.open("w", encoding="utf-8") as output:
+            mirrors = {**registry.uv_environment(), "UV_PYTHON_DOWNLOADS": "never"}
+            _install(
+                engine,
+                variant,
+                fresh,
+                lambda env: _Uv(engine.name, root.parent, {**env, **mirrors}, progress, output, log),
+            )
+        _copy_sources(engine, fresh)
+        wanted.write(fresh)
+        _swap(fresh, root)
+        return "built"
+
+
+def remove(name: str, places: Places) -> bool:
+    """Remove the environment. Returns whether there was one."""
+    root = environment_folder(name, places)
+    with (
+        filelock.FileLock(places.environments / f".{name}.lock")
+        if root.exists()
+        else contextlib.nullcontext()
+    ):
+        existed = root.exists()
+        _remove(root)
+        return existed
+
+
+@dataclass(frozen=True, slots=True)
+class _Uv:
+    """uv, run for one engine, watched and written down."""
+
+    engine: str
+    folder: Path
+    env: Mapping[str, str]
+    progress: Progress
+    output: IO[str]
+    log: Path
+
+    def __call__(self, *arguments: str) -> None:
+        """Run it. Raises EngineError with the last thing it said."""
+        command = [uv.find_uv_bin(), *arguments]
+        self.output.write(f"$ {' '.join(command)}\n")
+        last = ""
+        with subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        ) as process:
+            assert process.stdout is not None
+            try:
+                for line in process.stdout:
+                    self.output.write(line)
+                    self.output.flush()
+                    last = line.strip() or last
+                    _tell(line, self.progress)
+            except BaseException:
+                # Ctrl-C, or a display that failed: uv must not go on alone.
+                process.terminate()
+                raise
+        if process.returncode != 0:
+            raise EngineError("engine_build_failed", engine=self.engine, log=self.log, reason=last[:300])
+
+
+def _install(
+    engine: EngineFolder, variant: str, root: Path, uv_for: Callable[[Mapping[str, str]], _Uv]
+) -> None:
+    ours = {name: text for name, text in os.environ.items() if name not in FOREIGN}
+    # The user's own CMAKE_ARGS win over the manifest's.
+    run = uv_for({**engine.manifest.environment.build_env, **ours})
+    run.progress.step("making the environment")
+    run("venv", "--no-project", "--relocatable", "--python", sys.executable, str(root))
+    files = locks(engine, variant)
+    compiled = len(files) > 1
+    pip = ["pip", "install", "--python", str(_home(root, engine.name).python), "--require-hashes"]
+    for number, file in enumerate(files):
+        if compiled and number == len(files) - 1:
+            # Verbose is the only way to see the build back end's output, and with it how far it is.
+            run(*pip, "--verbose", "--no-build-isolation", "--requirement", str(file))
+        else:
+            # An sdist without a lock of its build tools would fetch them unpinned.
+            run(*pip, "--no-build", "--requirement", str(file))
+
+
+def _tell(line: str, progress: Progress) -> None:
+    debug = NOISE.match(line) is not None
+    text = NOISE.sub("", line).strip()
+    if step := STEP.search(text):
+        progress.step(step[3][:80], int(step[1]), int(step[2]))
+    elif percent := PERCENT.search(text):
+        progress.step(percent[2][:80], int(percent[1]), 100)
+    elif text and not debug and text[0] not in "+-~":
+        progress.step(text[:80])
+
+
+def _copy_sources(engine: EngineFolder, root: Path) -> None:
+    """The kit and the engine's folder as the package ``ondam_engines`` inside the environment."""
+    package = _home(root, engine.name).folder.parent
+    _remove(package)
+    package.mkdir()
+    (package / "__init__.py").write_text('"""Copied by Ondam; changes here are lost."""\n')
+    ignore = shutil.ignore_patterns(*LEFT_OUT)
+    shutil.copytree(kit(), package / "kit", ignore=ignore)
+    shutil.copytree(engine.path, package / engine.name, ignore=ignore)
+
+
+def _home(root: Path, name: str) -> Home:
+    python = root / "bin" / "python"
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    return Home(python, root / "lib" / version / "site-packages" / "ondam_engines" / name)
+
+
+def _swap(fresh: Path, root: Path) -> None:
+    old = root.with_name(f".{root.name}.old")
+    _remove(old)
+    if root.exists():
+        root.rename(old)
+    fresh.rename(root)
+    _remove(old)
+
+
+def _remove(path: Path) -> None:
+    if path.exists():
+        shutil.rmtree(path)
+
+
+def built(places: Places) -> Iterator[str]:
+    """Names of the engines that have a whole environment."""
+    if places.environments.is_dir():
+        for folder in sorted(places.environments.iterdir()):
+            if not folder.name.startswith(".") and Stamp.read(folder) is not None:
+                yield folder.name

@@ -1,0 +1,76 @@
+"""One daemon per set of folders. Who holds the lock owns the sockets, and cleans up after the one before."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import filelock
+
+from ondam.errors import EngineError
+from ondam.places import Places
+from ondam.supervisor.family import end, orphans
+
+ENDED_WITHIN_S = 2.0
+
+LEFTOVERS = ("*.sock", "*.report.json", "*.pid")
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What was found of a daemon that did not end by itself."""
+
+    ended: int
+    """Processes."""
+    left: tuple[int, ...]
+    """Ids of processes that could not be ended."""
+    sockets: int
+    """Files in the sockets' folder."""
+
+
+@contextlib.contextmanager
+def claim(places: Places) -> Iterator[Swept]:
+    """Be the daemon of these folders, for as long as the context lasts.
+
+    Makes the folders; ends engines that a dead daemon of this instance left, and no others; removes its
+    sockets, which are proven dead by the lock. Raises EngineError ``daemon_runs`` when there is another
+    daemon, ``runtime_folder_foreign`` when somebody else made the sockets' folder.
+    """
+    places.state.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(places.lock)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout as error:
+        raise EngineError("daemon_runs", path=places.lock) from error
+    try:
+        # The root of a folder in /tmp is as much in others' reach as the folder itself.
+        if places.runtime.parent.name == f"ondam-{os.getuid()}":
+            private_folder(places.runtime.parent)
+        private_folder(places.runtime)
+        yield _sweep(places)
+    finally:
+        lock.release()
+
+
+def private_folder(path: Path) -> None:
+    """Make ``path`` a folder that only this user can enter. Raises EngineError when it is somebody else's."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise EngineError("runtime_folder_foreign", path=path)
+    if stat.S_IMODE(found.st_mode) != 0o700:
+        path.chmod(0o700)
+
+
+def _sweep(places: Places) -> Swept:
+    instance = places.runtime.name
+    found = orphans(instance)
+    left = end(lambda: orphans(instance), ENDED_WITHIN_S) if found else []
+    stale = [path for pattern in LEFTOVERS for path in places.runtime.glob(pattern)]
+    for path in stale:
+        path.unlink(missing_ok=True)
+    return Swept(len(found) - len(left), tuple(process.pid for process in left), len(stale))

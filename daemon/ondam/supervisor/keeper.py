@@ -1,0 +1,326 @@
+"""Keeps one engine alive: launches it, waits for its first answer, watches it, decides what follows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from ondam.config import SupervisorConfig
+from ondam.errors import EngineError
+from ondam.places import Places
+from ondam.planner.plan import PlannedEngine
+from ondam.supervisor import restart
+from ondam.supervisor.clock import Clock, within
+from ondam.supervisor.family import Identity
+from ondam.supervisor.launch import Home, launch
+from ondam.supervisor.log import Log
+from ondam.supervisor.manifest import EngineFolder
+from ondam.supervisor.process import EngineProcess
+from ondam.supervisor.readiness import NotYet, ask, ping
+from ondam.supervisor.report import differences, read_report
+from ondam.supervisor.status import EngineState, EngineStatus, Fault
+
+LOOK_EVERY_S = 0.05
+"""How often a loading engine is looked at: the report is a file, looking at it costs microseconds."""
+
+STALLED_S = 1.0
+"""A ping overdue by more than this was not watched: the daemon was stopped, or the machine slept."""
+
+_log = logging.getLogger(__name__)
+
+Tell = Callable[["Keeper", Fault | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How one life of the engine ended."""
+
+    how: restart.Ending
+    fault: Fault
+
+
+class Keeper:
+    """One engine of the plan. ``run`` is its whole life; cancel it to stop the engine."""
+
+    def __init__(
+        self,
+        planned: PlannedEngine,
+        engine: EngineFolder,
+        *,
+        find_home: Callable[[EngineFolder], Home],
+        places: Places,
+        config: SupervisorConfig,
+        clock: Clock,
+        daemon: Identity,
+        tell: Tell,
+    ) -> None:
+        self.planned = planned
+        self.settled = asyncio.Event()
+        """Set once it was ready or failed for the first time."""
+        self.state: EngineState = "starting"
+        self.restarts = 0
+        self._engine = engine
+        self._find_home = find_home
+        self._places = places
+        self._config = config
+        self._clock = clock
+        self._daemon = daemon
+        self._tell = tell
+        self._log = Log(places.logs / f"engine-{planned.engine}.log")
+        self._report_path = places.engine_report(planned.engine)
+        self._address = f"unix://{places.engine_socket(planned.engine)}"
+        self._ended: Fault | None = None
+        """Why it is not up."""
+        self._forget()
+
+    def _forget(self) -> None:
+        """What belongs to one life of the process."""
+        self._process: EngineProcess | None = None
+        self._started_at: float | None = None
+        self._ready_at: float | None = None
+        self._ready_ms: float | None = None
+        self._answered = 0
+        self._rss_mib: float | None = None
+        self._report: dict[str, Any] | None = None
+        self._report_read_ns = 0
+        self._answer_faults: tuple[Fault, ...] = ()
+        self._report_faults: tuple[Fault, ...] = ()
+
+    def note_answer(self) -> None:
+        """It has answered a request of the daemon's."""
+        self._answered += 1
+
+    def status(self) -> EngineStatus:
+        """What is known of it now."""
+        planned, report, now = self.planned, self._report or {}, self._clock.now()
+        return EngineStatus(
+            name=planned.engine,
+            stage=planned.stage,
+            state=self.state,
+            address=self._address,
+            spare=planned.spare,
+            pid=self._process.pid if self._process and self._process.running else None,
+            loads=report.get("weight_loads"),
+            device=report.get("device"),
+            model=planned.model,
+            model_path=planned.model_path,
+            rss_mib=self._rss_mib,
+            restarts=self.restarts,
+            uptime_s=0.0 if self._started_at is None else now - self._started_at,
+            ready_s=0.0 if self._ready_at is None else now - self._ready_at,
+            ready_ms=self._ready_ms,
+            answers=self._answered,
+            report=self._report,
+            faults=self._faults(),
+            log=self._log.path,
+        )
+
+    def _faults(self) -> tuple[Fault, ...]:
+        own = () if self._ended is None else (self._ended,)
+        return (*own, *self._answer_faults, *self._report_faults)
+
+    async def run(self) -> None:
+        """Keep the engine up until it has failed for good, or until cancelled: then it is stopped first."""
+        config, past = self._config, restart.Past()
+        policy = restart.Policy(
+            config.backoff_first_s, config.backoff_last_s, config.restart_limit, config.restart_window_s
+        )
+        try:
+            while True:
+                past = restart.started(past, self._clock.now())
+                try:
+                    end, ready_s = await self._live()
+                except EngineError as error:
+                    # Not built, no weights, refused: the same again would come to the same.
+                    self._ended = Fault(error.code, error.facts)
+                    self._become("failed", self._for_user("engine_down", self._ended))
+                    return
+                self._ended = end.fault
+                match restart.ended(policy, past, end.how, ready_s, self._clock.now()):
+                    case restart.Again(wait_s, past):
+                        self.restarts += 1
+                        self._become("restarting", self._for_user("engine_restarting", end.fault))
+                        await self._clock.sleep(wait_s)
+                    case restart.GiveUp():
+                        self._become("failed", self._for_user("engine_down", end.fault))
+                        return
+        except asyncio.CancelledError:
+            self._ended = None
+            self._become("stopped")
+            raise
+        finally:
+            self._log.close()
+            self.settled.set()
+
+    async def _live(self) -> tuple[End, float]:
+        """One life: how it ended, how long it was ready. Raises EngineError where a restart is of no use."""
+        self._forget()
+        home = self._find_home(self._engine)
+        if self.planned.model_path is not None and not self.planned.model_path.exists():
+            facts = {"engine": self.planned.engine, "path": self.planned.model_path}
+            raise EngineError("engine_model_missing", **facts)
+        # Left by the life before; the daemon's lock says that no other engine can be behind them.
+        self._report_path.unlink(missing_ok=True)
+        self._places.engine_socket(self.planned.engine).unlink(missing_ok=True)
+        launched = launch(
+            self.planned,
+            manifest=self._engine.manifest,
+            home=home,
+            places=self._places,
+            daemon=self._daemon,
+            environ=os.environ,
+        )
+        self._started_at = self._clock.now()
+        self._process = process = await EngineProcess.start(launched, self._log)
+        try:
+            self._become("loading")
+            end = await self._unless_it_ends(process, self._serve(process))
+            ready_s = 0.0 if self._ready_at is None else self._clock.now() - self._ready_at
+        finally:
+            self._ready_at = None
+            await self._bury(process)
+            self._process = self._started_at = self._rss_mib = None
+        self._log.note(end.fault.code)
+        return end, ready_s
+
+    async def _unless_it_ends(self, process: EngineProcess, serving: Coroutine[Any, Any, End]) -> End:
+        life, service = asyncio.ensure_future(process.wait()), asyncio.ensure_future(serving)
+        try:
+            await asyncio.wait({life, service}, return_when=asyncio.FIRST_COMPLETED)
+            # A question that broke because the engine died under it: the death is the news.
+            if not life.done() and (service.exception() or service.result().how == "died"):
+                await asyncio.wait({life}, timeout=LOOK_EVERY_S)
+            return self._exit(life.result()) if life.done() else service.result()
+        finally:
+            for task in (life, service):
+                task.cancel()
+            await asyncio.gather(life, service, return_exceptions=True)
+
+    async def _serve(self, process: EngineProcess) -> End:
+        if (end := await self._get_ready()) is not None:
+            return end
+        return await self._watch(process)
+
+    async def _get_ready(self) -> End | None:
+        manifest, planned = self._engine.manifest, self.planned
+        assert self._started_at is not None
+        until = self._started_at + manifest.readiness.timeout_s
+        asked = False
+        while not asked:
+            left = until - self._clock.now()
+            try:
+                if self._report_path.exists():
+                    asking = ask(
+                        self._address, manifest.protocol, planned.stage, planned.model, planned.language
+                    )
+                    self._answer_faults = await within(self._clock, left, asking)
+                    asked = True
+                elif left <= 0:
+                    raise TimeoutError
+                else:
+                    await self._clock.sleep(LOOK_EVERY_S)
+            except NotYet:
+                await self._clock.sleep(LOOK_EVERY_S)
+            except TimeoutError:
+                facts = {"engine": planned.engine, "seconds": f"{manifest.readiness.timeout_s:g}"}
+                return End("slow", Fault("engine_slow", facts))
+            except EngineError as error:
+                return End("died", Fault(error.code, error.facts))
+        self._read_report()
+        self._refuse_if_required()
+        assert self._process is not None
+        self._rss_mib = await self._process.memory_mib()
+        self._ready_at = self._clock.now()
+        self._ready_ms = round((self._ready_at - self._started_at) * 1000, 1)
+        self._ended = None
+        self._become("ready", self._for_user("engine_back") if self.restarts else None)
+        for fault in self._faults():
+            self._become("ready", fault)
+        self.settled.set()
+        return None
+
+    async def _watch(self, process: EngineProcess) -> End:
+        while True:
+            await self._clock.sleep(self._config.ping_every_s)
+            if not await self._responds():
+                facts = {"engine": self.planned.engine, "seconds": f"{self._config.ping_timeout_s:g}"}
+                return End("hung", Fault("engine_hung", facts))
+            self._rss_mib = await process.memory_mib()
+            before = self._report_faults
+            if self._read_report():
+                self._refuse_if_required()
+                for fault in (*(f for f in self._report_faults if f not in before), None):
+                    self._become("ready", fault)
+
+    async def _responds(self) -> bool:
+        """Whether it answers a ping in time."""
+        protocol, timeout_s = self._engine.manifest.protocol, self._config.ping_timeout_s
+        since = self._clock.now()
+        while True:
+            left = since + timeout_s - self._clock.now()
+            try:
+                if await within(self._clock, left, ping(self._address, protocol)):
+                    return True
+            except TimeoutError:
+                if self._clock.now() - since < timeout_s + STALLED_S:
+                    return False
+                since = self._clock.now()
+            except (NotYet, EngineError):
+                pass  # a closed socket or a broken answer: asked again until the time is up
+            if left <= 0:
+                return False
+            await self._clock.sleep(LOOK_EVERY_S)
+
+    def _read_report(self) -> bool:
+        """Read the report if it is new. Returns whether it was."""
+        try:
+            written_ns = self._report_path.stat().st_mtime_ns
+        except FileNotFoundError:
+            written_ns = -1  # told below, by the reading
+        if written_ns == self._report_read_ns:
+            return False
+        self._report_read_ns = written_ns
+        try:
+            self._report = read_report(self._report_path, self.planned.engine)
+            self._report_faults = differences(self.planned, self._report)
+        except EngineError as error:
+            self._report, self._report_faults = None, (Fault(error.code, error.facts),)
+        return True
+
+    def _refuse_if_required(self) -> None:
+        found = (*self._answer_faults, *self._report_faults)
+        if found and self.planned.policy == "require":
+            raise EngineError("engine_refused_by_plan", engine=self.planned.engine, reason=found[0].code)
+
+    async def _bury(self, process: EngineProcess) -> None:
+        stopping = asyncio.ensure_future(process.stop(self._config.stop_timeout_s))
+        try:
+            left = await asyncio.shield(stopping)
+        except asyncio.CancelledError:
+            await stopping  # bounded; nothing may be left behind, however often we are told to stop
+            raise
+        self._places.engine_socket(self.planned.engine).unlink(missing_ok=True)
+        if left:
+            _log.error("processes %s of %s cannot be ended", left, self.planned.engine)
+
+    def _exit(self, status: int) -> End:
+        if status < 0:
+            facts = {"engine": self.planned.engine, "signal": signal.Signals(-status).name}
+            return End("died", Fault("engine_killed", facts))
+        return End("died", Fault("engine_exited", {"engine": self.planned.engine, "status": status}))
+
+    def _for_user(self, what: str, why: Fault | None = None) -> Fault:
+        """``engine_down`` and the like, in the words of what the user loses: hearing, thinking, voice."""
+        role = "spare" if self.planned.spare else self.planned.stage
+        return Fault(f"{what}_{role}", {"engine": self.planned.engine, "why": why.code if why else ""})
+
+    def _become(self, state: EngineState, fault: Fault | None = None) -> None:
+        if state != self.state or fault:
+            _log.info("%s: %s%s", self.planned.engine, state, f" ({fault.code})" if fault else "")
+        self.state = state
+        self._tell(self, fault)

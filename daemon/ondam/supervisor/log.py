@@ -1,0 +1,79 @@
+"""An engine's output, in a file that cannot grow without bound.
+
+A thread of the daemon reads a pipe. A file given to the engine itself could only be cut under its hands, and
+a full disk would reach it. A flood is slowed down (the engine waits a little in ``write``), never stopped:
+the pipe is emptied whatever happens to the disk.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+FILE_BYTES = 2 * 1024 * 1024
+KEPT = 2
+"""Older files beside the one that is written: 6 MiB an engine in all."""
+
+CHUNK = 64 * 1024
+FLOOD_PAUSE_S = 0.02
+"""After a full chunk: 3 MB/s at most, about 1 % of a core. No engine has that much to say."""
+
+
+class _File(RotatingFileHandler):
+    terminator = ""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """A full disk loses lines; it must not stop the engine, nor fill the daemon's own log."""
+
+
+class Log:
+    """Where one engine's output goes, from start to start."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+        self._file = _File(path, maxBytes=FILE_BYTES, backupCount=KEPT, encoding="utf-8", delay=True)
+
+    def note(self, text: str) -> None:
+        """A line of the supervisor's own."""
+        now = time.strftime("%Y-%m-%d %H:%M:%S%z")
+        self._write(f"--- {now} ondam: {text}\n")
+
+    def pipe(self) -> int:
+        """A descriptor for an engine to write to; close it in the daemon once the engine has it."""
+        reading, writing = os.pipe()
+        # A daemon thread: it ends when the last process that holds the pipe does, which is made sure of
+        # elsewhere.
+        threading.Thread(
+            target=self._drain, args=(reading,), name=f"log-{self.path.stem}", daemon=True
+        ).start()
+        return writing
+
+    def close(self) -> None:
+        """Let go of the file; it is opened again by what is still written."""
+        self._file.close()
+
+    def _drain(self, reading: int) -> None:
+        with os.fdopen(reading, "rb", buffering=0) as pipe:
+            while chunk := pipe.read(CHUNK):
+                self._write(chunk.decode("utf-8", "replace"))
+                if len(chunk) == CHUNK:
+                    time.sleep(FLOOD_PAUSE_S)
+
+    def _write(self, text: str) -> None:
+        # handle() takes the handler's lock; two starts of an engine may overlap by a moment.
+        self._file.handle(logging.makeLogRecord({"msg": text.replace("\0", "")}))
+
+
+def tail(path: Path, lines: int) -> list[str]:
+    """The last ``lines`` of a log, the rotated files before it included. Empty when there is none yet."""
+    found: list[str] = []
+    for file in (path, *(path.with_name(f"{path.name}.{n}") for n in range(1, KEPT + 1))):
+        if len(found) >= lines or not file.exists():
+            break
+        found = [*file.read_text("utf-8", "replace").splitlines(), *found]
+    return found[-lines:] if lines else []

@@ -1,0 +1,186 @@
+"""Asks an engine for one real answer, and whether it is still there. One connection per question."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from array import array
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+import aiohttp
+from wyoming.asr import Transcribe, Transcript
+from wyoming.client import AsyncClient, AsyncUnixClient
+from wyoming.error import Error
+from wyoming.event import Event
+from wyoming.ping import Ping, Pong
+from wyoming.tts import Synthesize, SynthesizeVoice
+
+from ondam.clients.wyoming_frames import AUDIO_CHUNK, AUDIO_START, AUDIO_STOP
+from ondam.errors import EngineError
+from ondam.supervisor.status import Fault
+from ondam.types import HEARING_RATE_HZ, Language, Stage
+
+QUESTION: dict[Language, str] = {"ko": "안녕하세요?", "en": "Hello?"}
+SENTENCE: dict[Language, str] = {"ko": "준비되었습니다.", "en": "I am ready."}
+
+ANSWER_TOKENS = 16
+"""Enough for reasoning to show itself if it was not switched off."""
+
+TONE_HZ = 220
+"""One second of a quiet tone, no words. Silence would let an engine's own voice filter answer for it."""
+
+FORMAT = {"rate": HEARING_RATE_HZ, "width": 2, "channels": 1}
+
+OPENER = "<think"
+
+
+class NotYet(Exception):
+    """The engine cannot be asked yet: no socket, nobody listening, or it says that it is still loading."""
+
+
+async def ask(address: str, protocol: str, stage: Stage, model: str, language: Language) -> tuple[Fault, ...]:
+    """One real inference. Returns what is wrong with an answer that came.
+
+    Raises NotYet, or EngineError ``engine_no_answer`` when it answered and it was no answer. Waits without
+    bound.
+    """
+    if protocol == "openai":
+        return await _chat(address, model, language)
+    question = _speech(language) if stage == "stt" else _sentence(language)
+    answered = False
+    async with contextlib.aclosing(_wyoming(address, *question)) as events:
+        async for event in events:
+            if Error.is_type(event.type):
+                raise _no_answer(address, str(event.data.get("text", "?"))[:200])
+            if Transcript.is_type(event.type):
+                return ()
+            answered = answered or (event.type == AUDIO_CHUNK and bool(event.payload))
+            if event.type == AUDIO_STOP:
+                break
+    if not answered:
+        raise _no_answer(address, "the connection ended without an answer")
+    return ()
+
+
+async def ping(address: str, protocol: str) -> bool:
+    """Whether it answers at all. Raises NotYet when nobody listens. Waits without bound."""
+    if protocol == "openai":
+        async with _http(address) as (session, base), session.get(f"{base}/health") as response:
+            return response.status == 200
+    return await _first(address, Ping().event()) == Pong().event().type
+
+
+async def reachable(address: str, protocol: str) -> bool:
+    """Whether a server that is not ours answers, asked what all know: Wyoming's info, OpenAI's models.
+
+    Raises NotYet when nobody listens. Waits without bound.
+    """
+    if protocol == "openai":
+        async with _http(address) as (session, base), session.get(f"{base}/v1/models") as response:
+            return response.status < 500  # 401 and 404 are answers too
+    return await _first(address, Event("describe")) is not None
+
+
+async def _first(address: str, question: Event) -> str | None:
+    async with contextlib.aclosing(_wyoming(address, question)) as events:
+        async for event in events:
+            return event.type
+    return None
+
+
+def _speech(language: Language) -> tuple[Event, ...]:
+    tone = array(
+        "h",
+        (round(1000 * math.sin(2 * math.pi * TONE_HZ * n / HEARING_RATE_HZ)) for n in range(HEARING_RATE_HZ)),
+    )
+    return (
+        Transcribe(language=language).event(),
+        Event(AUDIO_START, FORMAT),
+        Event(AUDIO_CHUNK, FORMAT, tone.tobytes()),
+        Event(AUDIO_STOP),
+    )
+
+
+def _sentence(language: Language) -> tuple[Event, ...]:
+    return (Synthesize(text=SENTENCE[language], voice=SynthesizeVoice(language=language)).event(),)
+
+
+async def _wyoming(address: str, *question: Event) -> AsyncGenerator[Event, None]:
+    client = AsyncUnixClient(path) if (path := _socket(address)) else AsyncClient.from_uri(address)
+    try:
+        await client.connect()
+    except OSError as error:
+        raise NotYet from error
+    try:
+        for event in question:
+            await client.write_event(event)
+        while (answer := await client.read_event()) is not None:
+            yield answer
+    except (OSError, EOFError) as error:
+        raise _no_answer(address, str(error)) from error
+    finally:
+        with contextlib.suppress(OSError):  # already broken, and told above
+            await client.disconnect()
+
+
+@contextlib.asynccontextmanager
+async def _http(address: str) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
+    path = _socket(address)
+    connector = (
+        aiohttp.UnixConnector(path, force_close=True) if path else aiohttp.TCPConnector(force_close=True)
+    )
+    base = "http://localhost" if path else address.rstrip("/").removesuffix("/v1")
+    # No total time: whoever asks has a clock. No proxy from the environment: an engine is reached directly.
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout()) as session:
+        try:
+            yield session, base
+        except aiohttp.ClientConnectorError as error:
+            raise NotYet from error
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise _no_answer(address, str(error) or type(error).__name__) from error
+
+
+async def _chat(address: str, model: str, language: Language) -> tuple[Fault, ...]:
+    body = {
+        "model": model,
+        "messages": [{"role": "user", "content": QUESTION[language]}],
+        "max_tokens": ANSWER_TOKENS,
+        "temperature": 0,
+        "stream": False,
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
+    async with _http(address) as (session, base):
+        async with session.get(f"{base}/health") as health:
+            if health.status != 200:
+                raise NotYet
+        async with session.post(f"{base}/v1/chat/completions", json=body) as response:
+            if response.status == 503:
+                raise NotYet
+            if response.status != 200:
+                raise _no_answer(address, f"HTTP {response.status}: {(await response.text())[:200]}")
+            answer = await response.json(content_type=None)
+    message = _message(answer)
+    if message is None:
+        raise _no_answer(address, "no message in the answer")
+    content = message.get("content")
+    reasoned = message.get("reasoning_content") or message.get("reasoning")
+    if reasoned or (isinstance(content, str) and OPENER in content):
+        return (Fault("engine_thinks", {"address": address}),)
+    return ()
+
+
+def _message(answer: Any) -> dict[str, Any] | None:
+    try:
+        message = answer["choices"][0]["message"]
+    except (KeyError, IndexError, TypeError):
+        return None  # told as "no message in the answer"
+    return message if isinstance(message, dict) else None
+
+
+def _socket(address: str) -> str | None:
+    return address.removeprefix("unix://") if address.startswith("unix://") else None
+
+
+def _no_answer(address: str, reason: str) -> EngineError:
+    return EngineError("engine_no_answer", address=address, reason=reason)

@@ -1,0 +1,73 @@
+"""When an engine that ended is started again, and when it stays down. Pure: every time is an argument.
+
+The exit status plays no part: an engine that dies with status 0 is missed like any other. A start counts
+against the limit until the engine has been in good health for a while; then its past is forgotten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Ending: TypeAlias = Literal["died", "hung", "slow"]
+"""Ended by itself or was killed from outside; answered no ping; was not ready in time."""
+
+HEALTHY_S = 10.0
+"""Ready for so long, an engine has proved that it can serve. Two pings at the shipped setting."""
+
+SLOW_STARTS = 2
+"""An engine that twice in a row was not ready in time would only load for ever: it stays down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Seconds, and how many starts within ``window_s``. From ``[supervisor]`` of the configuration."""
+
+    first_s: float
+    last_s: float
+    limit: int
+    window_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What counts of an engine's life so far."""
+
+    starts: tuple[float, ...] = ()
+    """When it was started, oldest first, since it last was in good health."""
+    slow: int = 0
+    """How many of the latest starts in a row were too slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Start it after ``wait_s``."""
+
+    wait_s: float
+    past: Past
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Leave it down until a person asks. ``starts`` within the window were made."""
+
+    starts: int
+
+
+def started(past: Past, at: float) -> Past:
+    """The past of an engine that is started now."""
+    return Past((*past.starts, at), past.slow)
+
+
+def ended(policy: Policy, past: Past, ending: Ending, ready_s: float, at: float) -> Again | GiveUp:
+    """What to do about an engine that ended at ``at`` after having been ready for ``ready_s`` (0: never)."""
+    if ready_s >= HEALTHY_S:
+        # The start that just ended in good health is forgotten with the rest.
+        return Again(policy.first_s, Past())
+    slow = past.slow + 1 if ending == "slow" else 0
+    recent = tuple(start for start in past.starts if at - start < policy.window_s)
+    if len(recent) >= policy.limit or slow >= SLOW_STARTS:
+        return GiveUp(len(past.starts))
+    # min() on the exponent: 2.0 ** 2000 would overflow under an absurd limit.
+    doubled = policy.first_s * 2.0 ** min(max(len(recent) - 1, 0), 60)
+    return Again(min(doubled, policy.last_s), Past(recent, slow))

@@ -1,0 +1,89 @@
+"""What an engine's environment was made from. Equal stamps: nothing to do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib import resources
+from pathlib import Path
+
+from ondam.errors import EngineError
+from ondam.supervisor.manifest import EngineFolder
+
+STAMP = "ondam-stamp.json"
+
+LAYOUT = 1
+"""Raised when ``environment`` lays things out differently, so that every environment is made anew."""
+
+LEFT_OUT = ("__pycache__", ".pytest_cache")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Two hashes, because copying a changed ``serve.py`` is quick and installing is not."""
+
+    packages: str
+    """Of the locks, the variant, the interpreter and the build's variables."""
+    source: str
+    """Of the kit and the engine's folder."""
+
+    @classmethod
+    def wanted(cls, engine: EngineFolder, variant: str) -> Stamp:
+        """What the environment should be made from now. Raises EngineError when there is no such variant."""
+        environment = engine.manifest.environment
+        if variant not in environment.locks:
+            raise EngineError(
+                "engine_variant_unknown",
+                engine=engine.name,
+                variant=variant,
+                known=", ".join(environment.locks),
+            )
+        packages = {
+            "layout": LAYOUT,
+            "variant": variant,
+            "python": [platform.python_implementation(), sys.version, sys.base_prefix],
+            "locks": [hashlib.sha256(lock.read_bytes()).hexdigest() for lock in locks(engine, variant)],
+            "build_env": environment.build_env,
+        }
+        return cls(_hash(packages), _hash([*_files(kit()), *_files(engine.path)]))
+
+    @classmethod
+    def read(cls, environment: Path) -> Stamp | None:
+        """What it was made from; None when it is not there, or was not finished."""
+        try:
+            values = json.loads((environment / STAMP).read_text("utf-8"))
+            return cls(values["packages"], values["source"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # half-built and not built are the same thing to everyone who asks
+
+    def write(self, environment: Path) -> None:
+        """The last thing that is written, at once or not at all."""
+        beside = environment / f"{STAMP}.new"
+        beside.write_text(json.dumps(asdict(self)), "utf-8")
+        beside.replace(environment / STAMP)
+
+
+def locks(engine: EngineFolder, variant: str) -> list[Path]:
+    """The lock files of a variant in the order of installing: build tools first."""
+    environment = engine.manifest.environment
+    names = [environment.build_locks.get(variant), environment.locks[variant]]
+    return [engine.path / name for name in names if name is not None]
+
+
+def kit() -> Path:
+    """The folder of what turns a model into an engine."""
+    return Path(str(resources.files("ondam_engines"))) / "kit"
+
+
+def _files(folder: Path) -> Iterator[list[str]]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not any(part in LEFT_OUT for part in path.parts):
+            yield [str(path.relative_to(folder)), hashlib.sha256(path.read_bytes()).hexdigest()]
+
+
+def _hash(values: object) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
