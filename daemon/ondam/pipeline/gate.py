@@ -47,8 +47,7 @@ class Gate:
         if self._open != turn or not len(samples):
             return None
         first = await self._speaker.write(samples)
-        if self._open != turn:  # dropped while waiting for room
-            self._speaker.flush()
+        if self._open != turn:  # dropped while it waited for room, and with it these samples
             return None
         self._last = first + len(samples) - 1
         return first

@@ -36,7 +36,7 @@ async def respond(
     Raises EngineError; what was yielded before stays valid.
     """
     spoken = SpokenFilter(language)
-    cutter = ClauseCutter(language)
+    cutter = ClauseCutter()
     responder = engines.responder()
     turn.llm_calls += 1
     turn.reply = ""
@@ -50,7 +50,10 @@ async def respond(
             if turn.engine_ms.llm_first_token is None:
                 turn.engine_ms.llm_first_token = piece.engine_ms
             turn.reply += piece.text
-            for clause in cutter.feed(spoken.feed(piece.text)):
+            retractions, text = spoken.retractions, spoken.feed(piece.text)
+            if spoken.retractions != retractions:  # all of it so far was reasoning
+                cutter.clear()
+            for clause in cutter.feed(text):
                 _note_clause(turn, piece.engine_ms, clock())
                 yield clause
     engines.answered("llm")

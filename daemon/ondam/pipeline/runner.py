@@ -74,7 +74,7 @@ class TurnRunner:
     def say(self, text: str, language: Language | None = None) -> None:
         """Read ``text`` aloud."""
         self._language = language or self._language
-        self._begin(self._aloud(_ahead(_clauses_of(text, self._language))))
+        self._begin(self._aloud(_ahead(_clauses_of(text))))
 
     def excuse(self, code: str) -> None:
         """Say the message ``code``, in the user's language."""
@@ -84,9 +84,7 @@ class TurnRunner:
         self.heard()
         self._excusing = True
         self._speech = Speech(self.turn, self._gate, self._clock)
-        self._begin(
-            self._aloud(_ahead(_clauses_of(text, self._language))) if self.turn.aloud else self._done()
-        )
+        self._begin(self._aloud(_ahead(_clauses_of(text))) if self.turn.aloud else self._done())
 
     def cancel(self) -> None:
         """Let nothing more be heard or computed."""
@@ -196,7 +194,7 @@ async def _ahead(clauses: AsyncGenerator[str, None]) -> AsyncGenerator[str, None
         maker.cancel()
 
 
-async def _clauses_of(text: str, language: Language) -> AsyncGenerator[str, None]:
-    cutter = ClauseCutter(language)
+async def _clauses_of(text: str) -> AsyncGenerator[str, None]:
+    cutter = ClauseCutter()
     for clause in (*cutter.feed(text), *cutter.finish()):
         yield clause

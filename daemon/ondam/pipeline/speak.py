@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from ondam.audio.resample import Resampler
+from ondam.errors import EngineError
 from ondam.journal.turn import Turn
 from ondam.pipeline.gate import Gate
 from ondam.pipeline.ports import Engines, SpeechStart
 from ondam.speech.filters import speakable
 from ondam.speech.reading import reading
 from ondam.types import Language, Nanoseconds, Samples
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -50,15 +55,21 @@ class Speech:
         self._turn.marks.set("tts_sent", self._clock())
         resampler: Resampler | None = None
         span: Span | None = None
-        async with aclosing(synthesizer.synthesize(said, language)) as stream:
-            async for piece in stream:
-                if isinstance(piece, SpeechStart):
-                    resampler = Resampler(piece.rate_hz, self._gate.rate_hz)
-                    self._turn.marks.set("tts_first_audio", self._clock())
-                    if self._turn.engine_ms.tts_first_audio is None:
-                        self._turn.engine_ms.tts_first_audio = piece.engine_ms
-                elif resampler is not None:
-                    span = await self._let_out(resampler.process(piece), clause, span)
+        try:
+            async with aclosing(synthesizer.synthesize(said, language)) as stream:
+                async for piece in stream:
+                    if isinstance(piece, SpeechStart):
+                        resampler = Resampler(piece.rate_hz, self._gate.rate_hz)
+                        self._turn.marks.set("tts_first_audio", self._clock())
+                        if self._turn.engine_ms.tts_first_audio is None:
+                            self._turn.engine_ms.tts_first_audio = piece.engine_ms
+                    elif resampler is not None:
+                        span = await self._let_out(resampler.process(piece), clause, span)
+        except EngineError as error:
+            if error.code != "speech_too_long":
+                raise
+            # What came is cut and fit to be played; the next clause may be said.
+            log.warning("%s", error)
         if resampler is not None:
             await self._let_out(resampler.finish(), clause, span)
         engines.answered("tts")
