@@ -236,7 +236,7 @@ async def test_engines_have_no_way_to_a_hub_and_an_output_that_is_kept(home: Pla
         assert environ["HF_HUB_OFFLINE"] == environ["TRANSFORMERS_OFFLINE"] == "1"
         assert (environ["ONDAM_INSTANCE"], environ["ONDAM_ENGINE"]) == (home.runtime.name, "tts")
         assert os.getpgid(pid) == os.getsid(pid) == pid
-        assert os.readlink(f"/proc/{pid}/fd/0") == "/dev/null"
+        assert Path(f"/proc/{pid}/fd/0").readlink() == Path("/dev/null")  # noqa: ASYNC240
         path = only(rig).log
         assert path is not None and "xxx" in path.read_text().splitlines()
 

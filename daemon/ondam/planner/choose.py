@@ -1,0 +1,260 @@
+"""From the machine and the configuration to the plan. Pure; every problem is told at once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from ondam.config import Config
+from ondam.errors import ConfigError
+from ondam.planner.facts import Facts
+from ondam.planner.plan import OutsideEngine, Plan, PlannedEngine
+from ondam.supervisor.manifest import EngineFolder, Manifest
+from ondam.types import Language, Stage
+
+AUTO = "auto"
+
+FIRST_VOICE: Mapping[Language, str] = {"en": "piper", "ko": "espeak"}
+"""What ``tts.engine = "auto"`` means. No package registry carries a Korean neural voice."""
+
+ANY_LANGUAGE = frozenset({"*", "mul"})
+"""In a manifest or a model's card: whatever is asked."""
+
+
+class ModelLookup(Protocol):
+    """Where the weights of a model are."""
+
+    def find(self, model_id: str) -> tuple[Path, str | None]:
+        """What an engine is given, and the SHA-256 of its weights file if known. Raises ModelError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """How many threads each engine computes on."""
+
+    stt: int
+    llm: int
+    tts: int
+
+    def of(self, stage: Stage) -> int:
+        """Those of one stage."""
+        return {"stt": self.stt, "llm": self.llm, "tts": self.tts}[stage]
+
+
+def share_threads(cores: int) -> Threads:
+    """So that engines on one machine do not trample each other.
+
+    Recognizer and language model meet (a draft begins while the next words are heard): together they get the
+    cores. The voice meets the language model in its quiet phase, decoding, and may overlap it. Measured on
+    two cores, where (1, 2, 2) was best of those tried; with more cores the rule is drawn on from there.
+    """
+    stt = min(max(1, cores // 4), 4)
+    llm = cores if cores <= 2 else min(cores - stt, 16)
+    return Threads(stt=stt, llm=llm, tts=min(cores, max(2, cores // 4), 4))
+
+
+def choose(facts: Facts, config: Config, engines: Mapping[str, EngineFolder], models: ModelLookup) -> Plan:
+    """What this machine should run.
+
+    Raises ConfigError with all that is wrong with the configuration's engines, ModelError when weights are
+    missing or broken.
+    """
+    chooser = _Chooser(facts, config, engines, models)
+    launched = [*chooser.stage("stt"), *chooser.stage("llm"), *chooser.stage("tts")]
+    launched += chooser.spare(launched)
+    chooser.look_for_strangers()
+    if chooser.problems:
+        problems = "\n".join(f"  {problem}" for problem in chooser.problems)
+        raise ConfigError("config_problems", origin="config.toml", problems=problems)
+    return Plan(tuple(launched), tuple(chooser.outside))
+
+
+@dataclass
+class _Chooser:
+    facts: Facts
+    config: Config
+    engines: Mapping[str, EngineFolder]
+    models: ModelLookup
+    problems: list[str] = field(default_factory=list)
+    outside: list[OutsideEngine] = field(default_factory=list)
+
+    def stage(self, stage: Stage) -> list[PlannedEngine]:
+        """The engine of a stage; none when the user named an address, or when there is a problem."""
+        address, name, model = self._wish(stage)
+        if address:
+            self._reach(stage, address)
+            return []
+        reason = "plan_configured"
+        if stage == "tts" and name == AUTO:
+            name, reason = self._first_voice(), "plan_voice_for_language"
+        manifest = self._manifest(f"{stage}.engine", name, stage)
+        return [] if manifest is None else self._planned(manifest, model, reason)
+
+    def spare(self, launched: Iterable[PlannedEngine]) -> list[PlannedEngine]:
+        """The last-resort voice, unless it is the first voice anyway."""
+        name = self.config.tts.spare
+        if not name or any(planned.engine == name for planned in launched):
+            return []
+        manifest = self._manifest("tts.spare", name, "tts")
+        return [] if manifest is None else self._planned(manifest, AUTO, "plan_spare", spare=True)
+
+    def look_for_strangers(self) -> None:
+        """Settings of engines that do not exist."""
+        for name in self.config.engines:
+            if name not in self.engines:
+                self.problems.append(f"engines.{name}: no such engine{_nearest(name, self.engines)}")
+
+    def _wish(self, stage: Stage) -> tuple[str, str, str]:
+        config = self.config
+        match stage:
+            case "stt":
+                return config.stt.address, config.stt.engine, config.stt.model
+            case "llm":
+                return config.llm.url, config.llm.engine, config.llm.model
+            case "tts":
+                return config.tts.address, config.tts.engine, config.tts.model
+
+    def _reach(self, stage: Stage, address: str) -> None:
+        key = "llm.url" if stage == "llm" else f"{stage}.address"
+        schemes = ("http://", "https://", "unix:///") if stage == "llm" else ("unix:///", "tcp://")
+        if not address.startswith(schemes):
+            self.problems.append(f'{key}: "{address}" does not begin with {" or ".join(schemes)}')
+        elif self.config.supervisor.policy == "require":
+            # What it runs on cannot be compared with anything (docs/engines.md, "unreported").
+            self.problems.append(
+                f'{key}: an engine outside reports nothing, and supervisor.policy is "require"'
+            )
+        else:
+            name = self.config.llm.name if stage == "llm" else ""
+            self.outside.append(OutsideEngine(stage, address, name, self.config.supervisor.policy))
+
+    def _first_voice(self) -> str:
+        language = self.config.spoken_language
+        first = FIRST_VOICE[language]
+        able = [
+            name
+            for name, engine in self.engines.items()
+            if engine.manifest.stage == "tts" and _speaks(engine.manifest.capabilities.languages, language)
+        ]
+        return first if first in able or not able else able[0]
+
+    def _manifest(self, key: str, name: str, stage: Stage) -> Manifest | None:
+        """The engine called ``name``, if it can do this stage in the user's language."""
+        language = self.config.spoken_language
+        of_stage = {n: e.manifest for n, e in self.engines.items() if e.manifest.stage == stage}
+        manifest = self.engines[name].manifest if name in self.engines else None
+        if manifest is None:
+            self.problems.append(f'{key}: no engine is called "{name}"{_nearest(name, of_stage)}')
+        elif manifest.stage != stage:
+            self.problems.append(f'{key}: "{name}" is an engine for {manifest.stage}, not for {stage}')
+        # A language model answers in whatever language it was taught; engines only carry it.
+        elif stage != "llm" and not _speaks(manifest.capabilities.languages, language):
+            able = [n for n, m in of_stage.items() if _speaks(m.capabilities.languages, language)]
+            others = f"; these do: {', '.join(able)}" if able else ""
+            self.problems.append(f'{key}: "{name}" does not know the language "{language}"{others}')
+        else:
+            return manifest
+        return None
+
+    def _planned(
+        self, manifest: Manifest, model: str, reason: str, *, spare: bool = False
+    ) -> list[PlannedEngine]:
+        options = self._options(manifest)
+        weights = self._weights(manifest, model)
+        if weights is None:
+            return []
+        stage, language = manifest.stage, self.config.spoken_language
+        if stage == "llm" and weights.languages is not None and not _speaks(weights.languages, language):
+            reason = "plan_model_other_language"
+        return [
+            PlannedEngine(
+                engine=manifest.name,
+                stage=stage,
+                model=weights.model,
+                model_path=weights.path,
+                model_sha256=weights.sha256,
+                device="cpu",
+                threads=share_threads(self.facts.cores).of(stage),
+                language=language,
+                options=options,
+                policy=self.config.supervisor.policy,
+                spare=spare,
+                reason=reason,
+            )
+        ]
+
+    def _weights(self, manifest: Manifest, model: str) -> _Weights | None:
+        """What the engine loads; None when there is a problem."""
+        language, key = self.config.spoken_language, f"{manifest.stage}.model"
+        cards = {card.id: card for card in manifest.models}
+        if _is_path(model):
+            return _Weights(model, Path(model).expanduser(), None, None)
+        if not cards and model == AUTO:
+            # Its voice is part of the program.
+            return _Weights(manifest.name, None, None, None)
+        if model == AUTO:
+            able = [card.id for card in manifest.models if _speaks(card.languages, language)]
+            if not able:
+                self.problems.append(f'{key}: "{manifest.name}" has no model for the language "{language}"')
+                return None
+            model = able[0]
+        known = {
+            card.id: card
+            for engine in self.engines.values()
+            for card in engine.manifest.models
+            if card.stage == manifest.stage
+        }
+        card = cards.get(model) or known.get(model)
+        spoken = card.languages if card else None
+        if manifest.stage != "llm" and spoken is not None and not _speaks(spoken, language):
+            self.problems.append(f'{key}: "{model}" does not know the language "{language}"')
+            return None
+        if self.problems:
+            return None  # the plan is refused anyway; weights are not looked for in vain
+        path, sha256 = self.models.find(model)
+        return _Weights(model, path, sha256, spoken)
+
+    def _options(self, manifest: Manifest) -> dict[str, Any]:
+        """The manifest's, with the user's on top."""
+        options = dict(manifest.options)
+        for name, value in self.config.engines.get(manifest.name, {}).items():
+            key = f"engines.{manifest.name}.{name}"
+            if name not in options:
+                self.problems.append(f"{key}: unknown key{_nearest(name, options)}")
+            elif not _fits(value, options[name]):
+                wanted = type(options[name]).__name__
+                self.problems.append(f"{key}: should be {wanted} (found {value!r})")
+            else:
+                options[name] = value
+        return options
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    model: str
+    path: Path | None
+    sha256: str | None
+    languages: list[str] | None
+
+
+def _speaks(languages: Iterable[str], language: Language) -> bool:
+    return not ANY_LANGUAGE.isdisjoint(languages) or language in languages
+
+
+def _is_path(model: str) -> bool:
+    return "/" in model or model.startswith("~") or model.endswith(".gguf")
+
+
+def _fits(value: object, default: object) -> bool:
+    """The same kind of value as the manifest's; a whole number is a number, a truth value is none."""
+    if isinstance(default, float):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) is type(default)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f'; did you mean "{found[0]}"?' if found else f"; known: {', '.join(known) or 'none'}"
