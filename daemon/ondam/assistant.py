@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import psutil
 
@@ -40,7 +40,14 @@ from ondam.types import Audio, Language, Samples
 log = logging.getLogger(__name__)
 
 AFTER_WAV_S = 2.0
-"""How long after the end of a WAV and the endpoint's window a turn must have begun: else there was no speech."""
+"""After the end of a WAV and the endpoint's window a turn must have begun: else there was no speech."""
+
+
+class Ending(Protocol):
+    """Makes the daemon end; not ``asked`` means that it broke down."""
+
+    def __call__(self, *, asked: bool) -> None:
+        """Return at once."""
 
 
 class Assistant:
@@ -55,7 +62,7 @@ class Assistant:
         fleet: Fleet,
         recorder: Recorder,
         voice: Callable[[], VoiceActivity],
-        end: Callable[[], None],
+        end: Ending,
     ) -> None:
         """``voice`` makes a voice activity detector; ``end`` makes the daemon end."""
         self.config = config
@@ -70,13 +77,14 @@ class Assistant:
         self._broadcast = Broadcast()
         self._began = time.monotonic()
         self._faults: dict[str, tuple[Fault, str]] = {}
-        """What is wrong now: a key of the source (``microphone``, ``engine:NAME``) to the fault and since when."""
+        """What is wrong now: source (``microphone``, ``engine:NAME``) to the fault and since when."""
         self._sessions = 0
         self._wav_history = History(config.llm.history_turns)
         self._last_turn: dict[str, Any] | None = None
         self._turns = 0
         self._session: Session | None = None
         self._hearing: asyncio.Task[None] | None = None
+        self._restarting: asyncio.Task[None] | None = None
         fleet.subscribe(self._engine_changed)
 
     async def start(self) -> None:
@@ -104,7 +112,7 @@ class Assistant:
     def _hearing_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("the conversation at the microphone broke down", exc_info=error)
-            self._end()  # A daemon that no longer hears must not look alive.
+            self._end(asked=False)  # A daemon that no longer hears must not look alive.
 
     def _new_session(self, **ports: Any) -> Session:
         self._sessions += 1
@@ -172,7 +180,7 @@ class Assistant:
     async def wav_turn(
         self, audio: Audio, language: Language | None, reset_history: bool
     ) -> tuple[wire.Turn, Audio]:
-        """One whole turn from ``audio`` in real time, in a conversation of its own on the resident engines."""
+        """One whole turn from ``audio`` in real time, in a conversation of its own on the same engines."""
         if reset_history:
             self._wav_history = History(self.config.llm.history_turns)
         speaker = WavSpeaker()
@@ -186,7 +194,8 @@ class Assistant:
         hearing = asyncio.create_task(session.run(), name="hearing a WAV")
         try:
             waits = audio.seconds + self.config.endpoint.silence_ms / 1000 + AFTER_WAV_S
-            await asyncio.wait({over, hearing}, timeout=waits, return_when=asyncio.FIRST_COMPLETED)
+            both: set[asyncio.Future[Any]] = {over, hearing}
+            await asyncio.wait(both, timeout=waits, return_when=asyncio.FIRST_COMPLETED)
             if hearing.done():
                 hearing.result()
             if not over.done() and session.phase == "listening":
@@ -210,7 +219,7 @@ class Assistant:
     ) -> AsyncGenerator[SpeechStart | Samples, None]:
         """``text`` as sound, clause by clause; the voice's rate is the same for all clauses."""
         spoken = language or self.language
-        cutter = ClauseCutter(spoken)
+        cutter = ClauseCutter()
         started = False
         for clause in (*cutter.feed(text), *cutter.finish()):
             stream = self._engines.synthesizer().synthesize(reading(clause, spoken), spoken)
@@ -231,7 +240,7 @@ class Assistant:
         return ChatAnswer(status, {"Content-Type": content_type}, chunks)
 
     async def turns(self, limit: int) -> list[wire.Turn]:
-        """The last turns, newest first: those of this daemon with their text, older ones as the journal has them."""
+        """The last turns, newest first: this daemon's with their text, older ones as the journal has them."""
         recent = self._recorder.recent(limit)
         known = {(turn["session"], turn["id"]) for turn in recent}
         older = await asyncio.to_thread(read_turns, self._places.journal, limit=limit)
@@ -241,16 +250,17 @@ class Assistant:
     async def restart_engine(self, name: str) -> None:
         """Start the engine anew."""
         self._named(name)
-        await self._fleet.restart(name)
+        # Loading may take minutes; the caller watches the status.
+        self._restarting = asyncio.create_task(self._fleet.restart(name), name=f"restart {name}")
 
     async def engine_log(self, name: str, lines: int) -> str:
         """The last lines of the engine's log."""
         engine = self._named(name)
-        return await asyncio.to_thread(tail, engine.log, lines) if engine.log else ""
+        return "\n".join(await asyncio.to_thread(tail, engine.log, lines)) if engine.log else ""
 
     async def shutdown(self) -> None:
         """Begin to end."""
-        self._end()
+        self._end(asked=True)
 
     # What it keeps.
 
@@ -367,5 +377,3 @@ class Assistant:
         for known in [k for k in self._faults if k == key or k.startswith(f"{key}:")]:
             fault, _ = self._faults.pop(known)
             self._broadcast.publish({"type": "fault_cleared", "code": fault.code})
-
-

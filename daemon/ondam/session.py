@@ -1,4 +1,4 @@
-"""One conversation: its state, its ears, its voice, its turns. The daemon may hold several on the same engines."""
+"""One conversation: its state, ears, voice and turns. The daemon may hold several on the same engines."""
 
 from __future__ import annotations
 

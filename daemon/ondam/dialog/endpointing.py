@@ -9,7 +9,7 @@ from ondam.dialog.events import Pause
 
 
 class Endpointing(Protocol):
-    """Decides at every frame of silence after a voice. A semantic policy (smart-turn) takes the same place."""
+    """Decides at every frame of silence after a voice. A semantic policy takes the same place."""
 
     def finished(self, pause: Pause) -> bool:
         """True when the pause means that the user has finished."""

@@ -127,7 +127,7 @@ def _connection(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def read_turns(path: Path, *, limit: int, since: datetime | None = None) -> list[dict[str, Any]]:
-    """Turns from the file, newest first, as ``Turn.as_json`` made them; empty when nothing was written yet."""
+    """Turns from the file, newest first, as ``Turn.as_json`` made them; none before the first was written."""
     if not path.exists():
         return []
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5.0)) as connection:

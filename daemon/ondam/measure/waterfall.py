@@ -17,7 +17,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ("tts_first_audio", "tts_sent", "tts_first_audio"),
     ("playback_buffer", "tts_first_audio", "dac_first_sample"),
 )
-"""Stage, and the marks between which it ran. ``ipc`` is what lies between the bars and has no place of its own."""
+"""Stage, and the marks between which it ran. ``ipc`` is what lies between the bars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Bar:
 
 
 def waterfall(turn: Mapping[str, Any], language: Language, width: int = 48) -> list[Bar]:
-    """The bars of a turn (as ``Turn.as_json`` gives it), in the order of the stages; empty without first audio."""
+    """The bars of a turn (as ``Turn.as_json`` gives it), in order of the stages; none without first audio."""
     marks: Mapping[str, float] = turn["marks_ms"]
     stages: Mapping[str, float | None] = turn["stages_ms"]
     whole = turn["first_audio_ms"]

@@ -40,7 +40,7 @@ class Utterance:
 class Capture:
     """A ring of recent blocks, and the blocks of the open utterance.
 
-    Every sample belongs to at most one utterance: what an utterance took is not given to the next as pre-roll.
+    Every sample belongs to at most one utterance: what one took is not given to the next as pre-roll.
     """
 
     def __init__(self, pre_roll_ms: int, max_utterance_s: int) -> None:

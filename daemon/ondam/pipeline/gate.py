@@ -61,7 +61,7 @@ class Gate:
         await self._speaker.drained()
 
     def sounding(self, tail_ns: Nanoseconds) -> bool:
-        """Whether the room may hold our own voice: a sample is on its way, or was heard within ``tail_ns``."""
+        """Whether the room may hold our own voice: a sample is on its way or was heard within ``tail_ns``."""
         now = self._clock()
         if self._last is not None:
             heard = self._speaker.heard_at_ns(self._last)

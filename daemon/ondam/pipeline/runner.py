@@ -26,7 +26,7 @@ from ondam.types import Language, Nanoseconds
 log = logging.getLogger(__name__)
 
 WATCH_S = 0.02
-"""How often it is looked up what the ear has got. Marks carry the speaker's own times, so this adds no error."""
+"""How often it is looked up what was heard. Marks carry the speaker's own times, so this adds no error."""
 
 CLAUSES_AHEAD = 32
 """Clauses that may wait for the voice; an answer is bounded by ``llm.max_tokens`` long before."""
@@ -116,7 +116,7 @@ class TurnRunner:
             log.warning("turn %d: %s", self.turn.id, error)
             self.turn.fault = error.code
             self._tell(TurnFailed(self._clock(), self.turn.id, error.code))
-        except Exception:  # noqa: BLE001 - a fault of ours must not end the conversation: told, logged, next turn
+        except Exception:
             log.exception("turn %d failed", self.turn.id)
             self.turn.fault = "internal_fault"
             self._tell(TurnFailed(self._clock(), self.turn.id, "internal_fault"))

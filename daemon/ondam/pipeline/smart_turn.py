@@ -1,4 +1,4 @@
-"""Smart-turn v3.2: has the user finished, judged by how it sounds. ONNX, one CPU thread, 23 languages with ko and en.
+"""Smart-turn v3.2: has the user finished, judged by how it sounds. ONNX, one CPU thread, 23 languages.
 
 Input is the last 8 s of the user's turn at 16 kHz, zeros in front, normalised to zero mean and unit variance,
 as Whisper's log-mel features (80 bands, 25 ms windows every 10 ms; Radford et al. 2022, section 2.2).

@@ -17,7 +17,6 @@ from ondam.speech.filters import speakable
 from ondam.speech.reading import reading
 from ondam.types import Language, Nanoseconds, Samples
 
-
 log = logging.getLogger(__name__)
 
 

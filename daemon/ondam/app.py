@@ -1,0 +1,123 @@
+"""Wires the daemon together, starts it in order and stops it in reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import logging.handlers
+import signal
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+from ondam.assistant import Assistant
+from ondam.config import Config
+from ondam.control.server import Server
+from ondam.journal.recorder import Recorder
+from ondam.models.catalog import Catalog
+from ondam.models.lookup import WholeModels
+from ondam.models.store import Store
+from ondam.pipeline.silero import Silero
+from ondam.places import Places
+from ondam.planner.choose import choose
+from ondam.planner.plan import Plan
+from ondam.planner.probe import probe
+from ondam.supervisor.fleet import Fleet
+from ondam.supervisor.instance import claim
+from ondam.supervisor.manifest import EngineFolder, engine_roots, find_engines
+
+log = logging.getLogger(__name__)
+
+VAD_MODEL = "silero-vad"
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+LOG_BYTES = 2_000_000
+LOG_FILES = 3
+
+
+def installed_engines(places: Places) -> dict[str, EngineFolder]:
+    """Every engine that can be found from here."""
+    return find_engines(engine_roots(places.user_engines))
+
+
+def planned(config: Config, places: Places) -> Plan:
+    """The plan for this machine. Raises ConfigError or ModelError where it cannot be carried out."""
+    engines = installed_engines(places)
+    store = Store(places.models)
+    catalog = Catalog.union(engines, store.imported())
+    return choose(probe(), config, engines, WholeModels(catalog, store))
+
+
+def run(config: Config, places: Places) -> int:
+    """Be the daemon until asked to end. Returns the exit status: 0 when asked, 1 when it broke down.
+
+    Raises OndamError when it cannot start.
+    """
+    _log_to(places.logs)
+    return asyncio.run(_serve(config, places))
+
+
+async def _serve(config: Config, places: Places) -> int:
+    stop = asyncio.Event()
+    broken = False
+
+    def end(*, asked: bool) -> None:
+        nonlocal broken
+        broken = broken or not asked
+        stop.set()
+
+    for number in STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, partial(end, asked=True))
+    # What cannot be mended by waiting is found before anything is started.
+    plan = planned(config, places)
+    engines = installed_engines(places)
+    catalog = Catalog.union(engines)
+    vad = Store(places.models).path(catalog.card(VAD_MODEL))
+    async with AsyncExitStack() as started:
+        swept = started.enter_context(claim(places))
+        if swept.ended:
+            log.warning("ended %d processes that an earlier daemon left", swept.ended)
+        recorder = Recorder(
+            places.journal, keep_text=config.journal.keep_text, keep_days=config.journal.keep_days
+        )
+        started.callback(recorder.close)
+        fleet = Fleet(places, config.supervisor, engines)
+        started.push_async_callback(fleet.stop)
+        assistant = Assistant(
+            config=config,
+            places=places,
+            plan=plan,
+            fleet=fleet,
+            recorder=recorder,
+            voice=partial(Silero, vad),
+            end=end,
+        )
+        server = Server(assistant, places.control_socket)
+        await server.start()
+        started.push_async_callback(server.stop)
+        started.push_async_callback(assistant.close)
+        fleet.launch(plan)
+        await assistant.start()
+        log.info("listening on %s", places.control_socket)
+        await stop.wait()
+        log.info("ending")
+    return 1 if broken else 0
+
+
+def _log_to(folder: Path) -> None:
+    """Log to stderr (the journal of a service) and to a bounded file. Never what was said or answered."""
+    handlers: list[logging.Handler] = [logging.StreamHandler()]
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handlers.append(
+        logging.handlers.RotatingFileHandler(
+            folder / "daemon.log", maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8"
+        )
+    )
+    logging.basicConfig(
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        handlers=handlers,
+        force=True,
+    )
+    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)

@@ -1,0 +1,1 @@
+"""Bringing Ondam onto a machine."""

@@ -1,0 +1,41 @@
+"""From a model's name to its weights, as the planner asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ondam.models.card import ModelCard
+from ondam.models.catalog import Catalog
+from ondam.models.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class WholeModels:
+    """Models that can be loaded now. Implements ``planner.choose.ModelLookup``."""
+
+    catalog: Catalog
+    store: Store
+
+    def find(self, model_id: str) -> tuple[Path, str | None]:
+        """The weights. Raises ModelError, with what to type, when they are missing or broken."""
+        card = self.catalog.card(model_id)
+        return self.store.path(card), weights_sha256(card)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedModels:
+    """Models that are known, whether they have been fetched or not: for planning what to fetch."""
+
+    catalog: Catalog
+    store: Store
+
+    def find(self, model_id: str) -> tuple[Path, str | None]:
+        """Where the weights will be. Raises ModelError on an unknown name."""
+        card = self.catalog.card(model_id)
+        return self.store.folder(card.id) / card.entry, weights_sha256(card)
+
+
+def weights_sha256(card: ModelCard) -> str:
+    """Hash of the weights themselves: by far the largest file of a model."""
+    return max(card.files, key=lambda file: file.size).sha256

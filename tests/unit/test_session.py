@@ -1,0 +1,242 @@
+"""Whole turns in virtual time: scripted engines, a microphone and a speaker made of arithmetic."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.fakes.engines import ScriptedEngines
+
+from ondam.audio import WavMicrophone, WavSpeaker
+from ondam.config import load
+from ondam.dialog.history import Exchange
+from ondam.journal.turn import Turn
+from ondam.session import Session
+from ondam.types import HEARING_RATE_HZ, Audio, Samples
+
+pytestmark = pytest.mark.looptime(end=600)
+
+
+class Loud:
+    """A voice activity detector that takes every loud frame for speech."""
+
+    frame = 512
+
+    def __call__(self, frame: Samples) -> float:
+        return 0.9 if np.abs(frame).max() > 500 else 0.0
+
+    def reset(self) -> None:
+        pass
+
+
+def voice(seconds: float, *, before: float = 0.3) -> Audio:
+    tone = (8000 * np.sin(np.arange(round(seconds * HEARING_RATE_HZ)) * 0.2)).astype(np.int16)
+    return Audio(np.concatenate([np.zeros(round(before * HEARING_RATE_HZ), np.int16), tone]), HEARING_RATE_HZ)
+
+
+class Table:
+    """A session with everything around it."""
+
+    def __init__(self, engines: ScriptedEngines, **config: Any) -> None:
+        loop = asyncio.get_running_loop()
+
+        def clock() -> int:
+            return round(loop.time() * 1e9)
+
+        self.engines = engines
+        self.finished: list[Turn] = []
+        self.changes: list[dict[str, Any]] = []
+        self.microphone = WavMicrophone(None, clock=clock)
+        self.speaker = WavSpeaker(clock=clock)
+        self.session = Session(
+            "test",
+            config=load(None, {"language": "en", **config}),
+            language="en",
+            engines=engines,
+            voice=Loud(),
+            microphone=self.microphone,
+            speaker=self.speaker,
+            clock=clock,
+            finished=self.finished.append,
+            changed=self.changes.append,
+        )
+
+    async def speak(self, audio: Audio) -> Turn:
+        over = self.session.next_turn()
+        self.microphone.play(audio)
+        return await over
+
+
+@asynccontextmanager
+async def table(engines: ScriptedEngines, **config: Any) -> AsyncIterator[Table]:
+    made = Table(engines, **config)
+    hearing = asyncio.create_task(made.session.run())
+    await asyncio.sleep(1)
+    try:
+        yield made
+    finally:
+        await made.session.close()
+        hearing.cancel()
+        with suppress(asyncio.CancelledError):
+            await hearing
+    assert engines.running == 0
+
+
+async def test_a_spoken_question_is_answered_aloud_and_every_stage_is_marked() -> None:
+    async with table(ScriptedEngines()) as t:
+        turn = await t.speak(voice(1.0))
+    assert turn.outcome == "answered"
+    assert turn.transcript == "What time is it?"
+    assert turn.heard == "It is three. Good bye."
+    assert t.engines.said == ["It is three.", "Good bye."]
+    json = turn.as_json()
+    assert list(json["marks_ms"]) == [
+        "last_voiced",
+        "pause_seen",
+        "endpoint",
+        "stt_sent",
+        "stt_final",
+        "llm_sent",
+        "llm_first_token",
+        "first_clause",
+        "tts_sent",
+        "tts_first_audio",
+        "dac_first_sample",
+        "dac_last_sample",
+    ]
+    # The window is 600 ms; Silence is seen in frames of 32 ms, and ends inside one.
+    assert 600 <= json["stages_ms"]["endpoint"] <= 600 + 2 * 32
+    assert json["stages_ms"]["stt"] == pytest.approx(100)
+    assert json["stages_ms"]["llm_first_token"] == pytest.approx(80)
+    assert json["stages_ms"]["tts_first_audio"] == pytest.approx(50)
+    assert json["stages_ms"]["ipc"] == pytest.approx(0, abs=2)
+    assert sum(json["stages_ms"].values()) == pytest.approx(json["first_audio_ms"], abs=0.05)
+    assert json["llm_calls"] == 1
+    assert json["tokens"] == {"prompt": 20, "cached": 12, "output": 5}
+
+
+async def test_the_next_question_carries_what_was_heard_of_the_first_answer() -> None:
+    async with table(ScriptedEngines()) as t:
+        await t.speak(voice(1.0))
+        await asyncio.sleep(1)
+        await t.speak(voice(1.0))
+    assert t.engines.asked[1][1:] == [
+        {"role": "user", "content": "What time is it?"},
+        {"role": "assistant", "content": "It is three. Good bye."},
+        {"role": "user", "content": "What time is it?"},
+    ]
+
+
+async def test_the_first_clause_is_spoken_while_the_rest_is_still_being_generated() -> None:
+    engines = ScriptedEngines(
+        tokens=["It is three. ", *("and more " for _ in range(100)), "end."], token_s=0.1
+    )
+    async with table(engines) as t:
+        turn = await t.speak(voice(1.0))
+    marks = turn.as_json()["marks_ms"]
+    assert marks["dac_first_sample"] - marks["llm_first_token"] < 500
+    assert marks["dac_last_sample"] - marks["dac_first_sample"] > 10_000
+
+
+async def test_b19_the_microphone_is_not_heard_while_the_answer_sounds() -> None:
+    async with table(ScriptedEngines()) as t:
+        over = t.session.next_turn()
+        t.microphone.play(voice(1.0))
+        while t.session.phase != "speaking":
+            await asyncio.sleep(0.01)
+        t.microphone.play(voice(0.5, before=0))  # our own voice comes back through the microphone
+        await over
+        await asyncio.sleep(3)
+    assert [turn.outcome for turn in t.finished] == ["answered"]
+
+
+async def test_stopping_is_heard_within_ten_milliseconds_and_nothing_follows() -> None:
+    async with table(ScriptedEngines(tokens=["A long answer, which goes on and on. "] * 20)) as t:
+        over = t.session.next_turn()
+        t.microphone.play(voice(1.0))
+        while t.session.phase != "speaking":
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(1.5)
+        before = t.speaker.heard
+        t.session.stop()
+        turn = await over
+        await asyncio.sleep(5)
+        assert t.speaker.heard - before <= 0.011 * t.speaker.rate_hz
+    assert turn.outcome == "stopped"
+    assert turn.heard.startswith("A long answer,")
+    assert t.session.history.exchanges == (Exchange("What time is it?", turn.heard),)
+
+
+@pytest.mark.parametrize(("stage", "code"), [("stt", "stt_down"), ("llm", "llm_down")])
+async def test_an_engine_that_is_down_is_excused_aloud_and_the_next_turn_works(stage: Any, code: str) -> None:
+    async with table(ScriptedEngines(down={stage})) as t:
+        turn = await t.speak(voice(1.0))
+        assert (turn.outcome, turn.fault) == ("failed", code)
+        assert t.engines.said, "the user was told aloud"
+        assert {"type": "notice", "session": "test", "code": code} in t.changes
+        t.engines.down.clear()
+        await asyncio.sleep(1)
+        assert (await t.speak(voice(1.0))).outcome == "answered"
+    assert len(t.session.history.exchanges) == 1
+
+
+async def test_without_any_voice_the_turn_ends_and_the_fault_is_shown() -> None:
+    async with table(ScriptedEngines(down={"tts"})) as t:
+        turn = await t.speak(voice(1.0))
+        assert (turn.outcome, turn.fault) == ("failed", "tts_down")
+        assert {"type": "notice", "session": "test", "code": "tts_down"} in t.changes
+        t.engines.down.clear()
+        assert (await t.speak(voice(1.0))).outcome == "answered"
+
+
+async def test_what_was_made_before_the_model_broke_off_is_still_said() -> None:
+    async with table(ScriptedEngines(breaks={"llm"})) as t:
+        turn = await t.speak(voice(1.0))
+    assert turn.outcome == "failed"
+    assert t.engines.said[0] == "It is three."
+    assert turn.heard == "It is three."
+    assert t.session.history.exchanges == (Exchange("What time is it?", "It is three."),)
+
+
+@pytest.mark.parametrize("tokens", [[], ["   \n"], ["..."], ["🙂"], ["**"], ["```\nx = 1\n"]])
+async def test_b05_an_answer_that_cannot_be_said_is_excused_once_within_a_second(tokens: list[str]) -> None:
+    async with table(ScriptedEngines(tokens=tokens)) as t:
+        turn = await t.speak(voice(1.0))
+    if turn.outcome == "answered":  # a code block may be named
+        assert t.engines.said == ["code"]
+        return
+    assert turn.outcome == "no_answer"
+    assert t.engines.said == ["I have no answer to that."]
+    assert t.session.history.exchanges == ()
+
+
+async def test_a_typed_question_is_answered_in_text_alone() -> None:
+    async with table(ScriptedEngines()) as t:
+        turn = await t.session.ask("Hello?", aloud=False)
+    assert turn.heard == "It is three. Good bye."
+    assert t.engines.said == []
+    assert t.speaker.heard == 0
+
+
+async def test_push_to_talk_without_a_voice_gives_up() -> None:
+    async with table(ScriptedEngines()) as t:
+        turn = await t.session.listen(patience_s=3)
+    assert turn.outcome == "no_speech"
+    assert t.engines.heard_audio == []
+
+
+async def test_going_on_before_the_answer_sounds_drops_the_first_answer() -> None:
+    async with table(ScriptedEngines(stt_s=1.0)) as t:
+        first = t.session.next_turn()
+        t.microphone.play(voice(1.0))
+        while t.session.phase != "recognizing":
+            await asyncio.sleep(0.01)
+        second = t.session.next_turn()
+        t.microphone.play(voice(1.0, before=0))
+        assert (await first).outcome == "stopped"
+        assert (await second).outcome == "answered"
+    assert len(t.engines.asked) == 1
