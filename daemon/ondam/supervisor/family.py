@@ -91,15 +91,23 @@ def relatives(leader: Identity, marks: Mapping[str, str]) -> list[psutil.Process
     """What is left of the engine started as ``leader``: marked, or in its session with marks wiped off."""
     found = {process.pid: process for process, _ in marked(marks)}
     # While any process is in the session, the kernel gives its number to nobody else; a stranger with the
-    # leader's # number proves that the session has ended.
+    # leader's number proves that the session has ended.
     if not _stranger_has(leader):
-        for process in _own_processes():
-            try:
-                if os.getsid(process.pid) == leader.pid:
-                    found.setdefault(process.pid, process)
-            except (ProcessLookupError, PermissionError):
-                continue  # ended meanwhile, or in a session that is not ours to see
+        for process in in_session_of(leader):
+            found.setdefault(process.pid, process)
     return list(found.values())
+
+
+def in_session_of(leader: Identity) -> list[psutil.Process]:
+    """This user's living processes in the session with the leader's number, it included."""
+    found = []
+    for process in _own_processes():
+        try:
+            if os.getsid(process.pid) == leader.pid:
+                found.append(process)
+        except (ProcessLookupError, PermissionError):
+            continue  # ended meanwhile, or in a session that is not ours to see
+    return found
 
 
 def end(find: Callable[[], list[psutil.Process]], within_s: float) -> list[psutil.Process]:

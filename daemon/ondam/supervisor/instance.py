@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -10,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import filelock
+import psutil
 
 from ondam.errors import EngineError
 from ondam.places import Places
-from ondam.supervisor.family import end, orphans
+from ondam.supervisor.family import Identity, end, in_session_of, orphans
 
 ENDED_WITHIN_S = 2.0
 
@@ -67,10 +69,28 @@ def private_folder(path: Path) -> None:
 
 
 def _sweep(places: Places) -> Swept:
-    instance = places.runtime.name
-    found = orphans(instance)
-    left = end(lambda: orphans(instance), ENDED_WITHIN_S) if found else []
+    leaders = [leader for path in places.runtime.glob("*.pid") if (leader := _leader(path)) is not None]
+
+    def left_behind() -> list[psutil.Process]:
+        found = {process.pid: process for process in orphans(places.runtime.name)}
+        # Where a system hides the environment of a process, the file says who it was. Only a living leader
+        # vouches for its session: long afterwards the number may be another's.
+        for leader in leaders:
+            if leader.alive:
+                found |= {process.pid: process for process in in_session_of(leader)}
+        return list(found.values())
+
+    found = left_behind()
+    left = end(left_behind, ENDED_WITHIN_S) if found else []
     stale = [path for pattern in LEFTOVERS for path in places.runtime.glob(pattern)]
     for path in stale:
         path.unlink(missing_ok=True)
     return Swept(len(found) - len(left), tuple(process.pid for process in left), len(stale))
+
+
+def _leader(pidfile: Path) -> Identity | None:
+    try:
+        values = json.loads(pidfile.read_text("utf-8"))
+        return Identity(int(values["pid"]), float(values["born"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # half-written when the daemon was killed; the marks say the same

@@ -137,8 +137,12 @@ class Keeper:
                     end, ready_s = await self._live()
                 except EngineError as error:
                     # Not built, no weights, refused: the same again would come to the same.
-                    self._ended = Fault(error.code, error.facts)
-                    self._become("failed", self._for_user("engine_down", self._ended))
+                    self._fail(Fault(error.code, error.facts))
+                    return
+                except OSError as error:
+                    # A full disk, a folder that somebody removed under us.
+                    facts = {"engine": self.planned.engine, "reason": str(error)}
+                    self._fail(Fault("engine_not_started", facts))
                     return
                 self._ended = end.fault
                 match restart.ended(policy, past, end.how, ready_s, self._clock.now()):
@@ -147,7 +151,7 @@ class Keeper:
                         self._become("restarting", self._for_user("engine_restarting", end.fault))
                         await self._clock.sleep(wait_s)
                     case restart.GiveUp():
-                        self._become("failed", self._for_user("engine_down", end.fault))
+                        self._fail(end.fault)
                         return
         except asyncio.CancelledError:
             self._ended = None
@@ -318,6 +322,10 @@ class Keeper:
         """``engine_down`` and the like, in the words of what the user loses: hearing, thinking, voice."""
         role = "spare" if self.planned.spare else self.planned.stage
         return Fault(f"{what}_{role}", {"engine": self.planned.engine, "why": why.code if why else ""})
+
+    def _fail(self, fault: Fault) -> None:
+        self._ended = fault
+        self._become("failed", self._for_user("engine_down", fault))
 
     def _become(self, state: EngineState, fault: Fault | None = None) -> None:
         if state != self.state or fault:

@@ -75,7 +75,13 @@ class EngineProcess:
             # for it.
             identity = Identity(process.pid, 0.0)
         started = cls(launch, process, identity)
-        launch.pidfile.write_text(json.dumps({"pid": process.pid, "born": identity.born, **launch.marks}))
+        try:
+            launch.pidfile.write_text(json.dumps({"pid": process.pid, "born": identity.born, **launch.marks}))
+        except OSError as error:
+            await started.stop(0)
+            raise EngineError(
+                "engine_not_started", engine=launch.name, reason=f"{launch.pidfile}: {error.strerror}"
+            ) from error
         log.note(f"{launch.name} started as {process.pid}")
         return started
 

@@ -16,8 +16,8 @@ LARGEST = 1024 * 1024
 
 SCHEMA = 1
 
-CPU_PROVIDER = "CPUExecutionProvider"
-"""onnxruntime's name of what it silently falls back to."""
+CPU = "cpu"
+"""How every name of the processor begins: CPUExecutionProvider (onnxruntime), CPU (llama.cpp), cpu."""
 
 PLANNED_IN_OPTIONS = ("dtype", "quantization", "cuda_graphs")
 """Options that, where an engine has them and they are set, must come back in its report by that name."""
@@ -63,7 +63,7 @@ def _differences(planned: PlannedEngine, report: Mapping[str, Any]) -> Iterator[
     providers = report.get("providers")
     for session, offered in providers.items() if isinstance(providers, Mapping) else ():
         first = offered[0] if isinstance(offered, list) and offered else None
-        if (first == CPU_PROVIDER) != (planned.device == "cpu"):
+        if str(first).lower().startswith(CPU) != planned.device.startswith(CPU):
             yield differs(f"provider of {session}", planned.device, first)
     threads = report.get("threads")
     if threads is not None and threads != planned.threads:
@@ -72,6 +72,10 @@ def _differences(planned: PlannedEngine, report: Mapping[str, Any]) -> Iterator[
         wanted = planned.options.get(name)
         if wanted not in UNDECIDED and report.get(name) != wanted:
             yield differs(name, wanted, report.get(name))
+    # CTranslate2 makes int8 into int8_float32 or int8_float16 as the device has it, which is what was meant.
+    compute = planned.options.get("compute_type")
+    if compute not in UNDECIDED and not str(report.get("dtype")).startswith(str(compute)):
+        yield differs("compute_type", compute, report.get("dtype"))
 
 
 def _weights(planned: PlannedEngine, report: Mapping[str, Any]) -> Iterator[Fault]:

@@ -9,7 +9,7 @@ our marks off · ``flood`` BYTES: says that much first · ``leak_mib``: keeps th
 ``thinks`` "tag" or "field": the language engine reasons aloud · ``refuse``: answers with an error.
 """
 
-# ruff: noqa: ASYNC110, ASYNC220, ASYNC240 (it misbehaves; blocking a moment is the least of it)
+# ruff: noqa: ASYNC220, ASYNC240 (it misbehaves; blocking a moment is the least of it)
 
 from __future__ import annotations
 
