@@ -1,0 +1,1 @@
+"""The ``llama_server`` engine: llama.cpp's own server, prebuilt."""
