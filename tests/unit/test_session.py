@@ -133,7 +133,7 @@ async def test_the_next_question_carries_what_was_heard_of_the_first_answer() ->
 
 async def test_the_first_clause_is_spoken_while_the_rest_is_still_being_generated() -> None:
     engines = ScriptedEngines(
-        tokens=["It is three. ", *("and more " for _ in range(100)), "end."], token_s=0.1
+        tokens=["It is three. ", *("And more follows. " for _ in range(100)), "End."], token_s=0.1
     )
     async with table(engines) as t:
         turn = await t.speak(voice(1.0))

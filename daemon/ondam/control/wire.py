@@ -23,8 +23,8 @@ State: TypeAlias = Literal[
 DeviceState: TypeAlias = Literal["ok", "missing", "none"]
 """``missing``: configured, gone at the moment, being looked for. ``none``: the configuration wants none."""
 
-EngineState: TypeAlias = Literal["starting", "ready", "restarting", "down", "outside"]
-"""``down``: given up after too many starts. ``outside``: reached by address, not ours to start."""
+EngineState: TypeAlias = Literal["starting", "loading", "ready", "restarting", "failed", "stopped"]
+"""``loading``: the process runs and has not answered its first request. ``failed``: given up."""
 
 Layer: TypeAlias = Literal["ondam", "config", "control", "model", "engine", "audio"]
 """Which of the exceptions in ``ondam.errors`` an error is."""
@@ -155,6 +155,7 @@ class EngineStatus(TypedDict):
     restarts: int
     uptime_s: float | None
     spare: bool
+    outside: bool
     faults: list[Fault]
     report: Mapping[str, object] | None
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
 from ondam.dialog.history import Exchange
+from ondam.errors import EngineError
 from ondam.journal.turn import Turn
 from ondam.pipeline.ports import Engines, Message, Usage
 from ondam.speech.clauses import ClauseCutter
@@ -41,21 +42,28 @@ async def respond(
     turn.llm_calls += 1
     turn.reply = ""
     turn.marks.set("llm_sent", clock())
-    async with aclosing(responder.respond(messages, max_tokens=max_tokens)) as stream:
-        async for piece in stream:
-            if isinstance(piece, Usage):
-                _note_usage(turn, piece)
-                continue
-            turn.marks.set("llm_first_token", clock())
-            if turn.engine_ms.llm_first_token is None:
-                turn.engine_ms.llm_first_token = piece.engine_ms
-            turn.reply += piece.text
-            retractions, text = spoken.retractions, spoken.feed(piece.text)
-            if spoken.retractions != retractions:  # all of it so far was reasoning
-                cutter.clear()
-            for clause in cutter.feed(text):
-                _note_clause(turn, piece.engine_ms, clock())
-                yield clause
+    try:
+        async with aclosing(responder.respond(messages, max_tokens=max_tokens)) as stream:
+            async for piece in stream:
+                if isinstance(piece, Usage):
+                    _note_usage(turn, piece)
+                    continue
+                turn.marks.set("llm_first_token", clock())
+                if turn.engine_ms.llm_first_token is None:
+                    turn.engine_ms.llm_first_token = piece.engine_ms
+                turn.reply += piece.text
+                retractions, text = spoken.retractions, spoken.feed(piece.text)
+                if spoken.retractions != retractions:  # all of it so far was reasoning
+                    cutter.clear()
+                for clause in cutter.feed(text):
+                    _note_clause(turn, piece.engine_ms, clock())
+                    yield clause
+    except EngineError:
+        # A sentence that waited only for proof of its end is whole all the same.
+        for clause in cutter.flush():
+            _note_clause(turn, None, clock())
+            yield clause
+        raise
     engines.answered("llm")
     for clause in (*cutter.feed(spoken.finish()), *cutter.finish()):
         _note_clause(turn, turn.engine_ms.llm_last_token, clock())

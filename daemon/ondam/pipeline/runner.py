@@ -130,12 +130,18 @@ class TurnRunner:
 
     async def _aloud(self, clauses: AsyncGenerator[str, None]) -> None:
         watch = asyncio.create_task(self._watch(), name=f"ear of turn {self.turn.id}")
+        failure: OndamError | None = None
         try:
-            async with aclosing(clauses):
-                await self._speech.speak(clauses, self._engines, self._language)
+            try:
+                async with aclosing(clauses):
+                    await self._speech.speak(clauses, self._engines, self._language)
+            except OndamError as error:
+                failure = error  # told when what was made before it has been heard
             await self._speech.drained()
         finally:
             watch.cancel()
+        if failure is not None:
+            raise failure
         await self._done()
 
     async def _shown(self, clauses: AsyncGenerator[str, None]) -> None:
