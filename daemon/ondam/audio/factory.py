@@ -6,7 +6,9 @@ import time
 from pathlib import Path
 
 from ondam.audio.faults import Clock, OnFault, log_fault
+from ondam.audio.microphone import DeviceMicrophone
 from ondam.audio.simulated import NoMicrophone, WavMicrophone, WavSpeaker
+from ondam.audio.speaker import DeviceSpeaker
 from ondam.pipeline.ports import Microphone, Speaker
 
 
@@ -22,8 +24,7 @@ def open_microphone(
         return NoMicrophone()
     if spec.startswith("wav:"):
         return WavMicrophone(Path(spec.removeprefix("wav:")), clock=clock)
-    on_fault("microphone_missing", name=spec)
-    return NoMicrophone()
+    return DeviceMicrophone(spec, on_fault=on_fault, clock=clock)
 
 
 def open_speaker(
@@ -37,5 +38,4 @@ def open_speaker(
         return WavSpeaker(None, clock=clock, longest_s=0)
     if spec.startswith("wav:"):
         return WavSpeaker(Path(spec.removeprefix("wav:")), clock=clock)
-    on_fault("speaker_missing", name=spec)
-    return WavSpeaker(None, clock=clock, longest_s=0)
+    return DeviceSpeaker(spec, latency_ms=latency_ms, on_fault=on_fault, clock=clock)

@@ -1,0 +1,289 @@
+"""The speaker: samples in, and the moment each of them was heard."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ondam.audio.devices import Device
+from ondam.audio.faults import Clock, OnFault, Sleep
+from ondam.audio.keeper import Keeper
+from ondam.audio.portaudio import PortAudio, RawStream, close_stream, open_stream, portaudio
+from ondam.audio.pulse import PulseWatch, pulse_watch
+from ondam.audio.resample import Resampler
+from ondam.audio.simulated import QUEUE_NS, SPEAKER_RATE_HZ, WAKE_S
+from ondam.audio.streamclock import StreamClock
+from ondam.audio.timeline import Timeline
+from ondam.types import Nanoseconds, Samples
+
+PATIENCE_NS = 1_000_000_000
+"""A speaker that is gone for less is waited for; after that, what is written is dropped as unheard."""
+
+REPORTS = 1000
+"""Callbacks remembered until somebody asks what was heard: 10 s; the keeper asks four times a second."""
+
+
+class Piece(NamedTuple):
+    """Samples at the device's rate. ``first`` is the written number of the first of them."""
+
+    samples: Samples
+    first: int
+    era: int
+    """How often the speaker had been flushed when it was written."""
+
+
+class Report(NamedTuple):
+    """What one callback handed to the device.
+
+    ``length`` samples from written number ``first``, ``skip`` frames after the stream's ``position``
+    (frames), which the device says is heard at ``at_ns``.
+    """
+
+    position: int
+    at_ns: Nanoseconds
+    first: int
+    length: int
+    skip: int
+
+
+class SpeakerStream:
+    """One open device. The callback takes from ``queue`` and leaves ``reports``; nobody waits for anybody."""
+
+    def __init__(self, device: Device, latency_s: float, clock: Clock) -> None:
+        """Opens it: on PortAudio's thread. Raises AudioError."""
+        self.queue: deque[Piece] = deque()
+        self.reports: deque[Report] = deque(maxlen=REPORTS)
+        self.era = 0
+        self.taken = 0
+        """Frames that left the queue, heard or dropped."""
+        self.last_callback_ns: Nanoseconds | None = None
+        self.longest_callback_ns: Nanoseconds = 0
+        self.underruns = 0
+        self.finished = False
+        self._latency_s = latency_s
+        self._clock = clock
+        self._position = 0
+        self._offset = 0
+        self._sounding = False
+        self._stream = open_stream(device, self._make, SPEAKER_RATE_HZ)
+        self.rate_hz = round(self._stream.samplerate)
+
+    def close(self) -> None:
+        """On PortAudio's thread."""
+        close_stream(self._stream)
+
+    def _make(self, sd: ModuleType, index: int, rate_hz: int, channels: int) -> RawStream:
+        self._rate_hz = rate_hz
+        stream: RawStream = sd.OutputStream(
+            samplerate=rate_hz,
+            blocksize=rate_hz // 100,
+            device=index,
+            channels=channels,
+            dtype="int16",
+            latency=self._latency_s,
+            callback=self._callback,
+            finished_callback=self._finish,
+        )
+        return stream
+
+    def _callback(self, out: npt.NDArray[np.int16], frames: int, when: Any, status: Any) -> None:
+        now_ns = self._clock()
+        if status.output_underflow:
+            self.underruns += 1
+        ahead_s = when.outputBufferDacTime - when.currentTime
+        # Some drivers report no time at all; then it is heard when the asked-for latency has passed.
+        at_ns = now_ns + round((ahead_s if 0 < ahead_s < 2 else self._latency_s) * 1e9)
+        filled = 0
+        while filled < frames and self.queue:
+            filled += self._take(out[filled:], filled, at_ns)
+        out[filled:] = 0
+        if not filled:
+            self.reports.append(Report(self._position, at_ns, 0, 0, 0))
+        self._position += frames
+        self._sounding = filled == frames
+        self.last_callback_ns = now_ns
+        self.longest_callback_ns = max(self.longest_callback_ns, self._clock() - now_ns)
+
+    def _take(self, room: npt.NDArray[np.int16], skip: int, at_ns: Nanoseconds) -> int:
+        """Fill the beginning of ``room`` from the first piece. Returns how many frames."""
+        piece = self.queue[0]
+        stale = piece.era < self.era
+        # Of what was flushed, only what continues the sound of the last callback is heard, fading out.
+        if stale and (skip or not self._sounding):
+            self._drop(piece)
+            return 0
+        samples = piece.samples[self._offset : self._offset + len(room)]
+        count = len(samples)
+        if stale:
+            room[:count] = (samples * np.linspace(1, 0, count)).astype(np.int16)[:, None]
+        else:
+            room[:count] = samples[:, None]
+        first = piece.first + self._offset * SPEAKER_RATE_HZ // self._rate_hz
+        self.reports.append(
+            Report(self._position, at_ns, first, count * SPEAKER_RATE_HZ // self._rate_hz, skip)
+        )
+        self._offset += count
+        self.taken += count
+        if stale or self._offset >= len(piece.samples):
+            self._drop(piece)
+        return count
+
+    def _drop(self, piece: Piece) -> None:
+        self.taken += len(piece.samples) - self._offset
+        self._offset = 0
+        self.queue.popleft()
+
+    def _finish(self) -> None:
+        self.finished = True
+
+
+class DeviceSpeaker:
+    """See ``ports.Speaker``. Wants 48 kHz whatever the device has."""
+
+    rate_hz = SPEAKER_RATE_HZ
+
+    def __init__(
+        self,
+        spec: str,
+        *,
+        latency_ms: int,
+        on_fault: OnFault,
+        clock: Clock = time.monotonic_ns,
+        sleep: Sleep = asyncio.sleep,
+        host: PortAudio | None = None,
+        watch: PulseWatch | None = None,
+    ) -> None:
+        """On the running loop: the device is looked for at once."""
+        self._clock = clock
+        self._sleep = sleep
+        self._stream: SpeakerStream | None = None
+        self._stream_clock = StreamClock()
+        self._resampler = Resampler(SPEAKER_RATE_HZ, SPEAKER_RATE_HZ)
+        self._gone_since_ns = clock()
+        self._timeline = Timeline(SPEAKER_RATE_HZ)
+        self._written = 0
+        self._queued = 0
+        self._flushes = 0
+        self._waiting = 0
+        self._underruns = 0
+        self._closed = False
+        self._keeper: Keeper[SpeakerStream] = Keeper(
+            "speaker",
+            spec,
+            open_device=lambda device: SpeakerStream(device, latency_ms / 1000, clock),
+            on_open=self._opened,
+            on_lost=self._lost,
+            on_fault=on_fault,
+            on_look=self._catch_up,
+            host=host or portaudio(),
+            watch=watch or pulse_watch(),
+            clock=clock,
+            sleep=sleep,
+        )
+        self._keeper.start()
+
+    @property
+    def name(self) -> str:
+        """The device's name, for people."""
+        return self._keeper.name
+
+    @property
+    def underruns(self) -> int:
+        """How often the device ran dry since the start, as it reports it."""
+        return self._underruns + (self._stream.underruns if self._stream else 0)
+
+    @property
+    def longest_callback_ns(self) -> Nanoseconds:
+        """The longest that the audio callback of the open device has taken."""
+        return self._stream.longest_callback_ns if self._stream else 0
+
+    async def write(self, samples: Samples) -> int:
+        """See ``ports.Speaker``. One writer at a time.
+
+        While the device is gone for less than a second this waits; longer, and what is written is dropped.
+        """
+        first = self._written
+        self._written += len(samples)
+        flushes = self._flushes
+        self._waiting += 1
+        try:
+            while not self._closed and flushes == self._flushes and self._must_wait():
+                await self._sleep(WAKE_S)
+        finally:
+            self._waiting -= 1
+        stream = self._stream
+        if stream and flushes == self._flushes and not self._closed and len(samples):
+            out = self._resampler.process(samples)
+            self._queued += len(out)
+            stream.queue.append(Piece(out.copy() if out is samples else out, first, stream.era))
+        return first
+
+    def flush(self) -> None:
+        """See ``ports.Speaker``: the fade begins in the next 10 ms that the device asks for."""
+        self._flushes += 1
+        if self._stream:
+            self._stream.era += 1
+
+    async def drained(self) -> None:
+        """See ``ports.Speaker``."""
+        while not self._closed and (self._waiting or self._to_come()):
+            await self._sleep(WAKE_S)
+
+    @property
+    def heard(self) -> int:
+        """See ``ports.Speaker``."""
+        self._catch_up()
+        return self._timeline.heard(self._clock())
+
+    def heard_at_ns(self, sample: int) -> Nanoseconds | None:
+        """See ``ports.Speaker``."""
+        self._catch_up()
+        return self._timeline.heard_at_ns(sample, self._clock())
+
+    async def close(self) -> None:
+        """See ``ports.Speaker``."""
+        self._closed = True
+        await self._keeper.close()
+
+    def _must_wait(self) -> bool:
+        if not self._stream:
+            return self._clock() - self._gone_since_ns < PATIENCE_NS
+        ahead = self._queued - self._stream.taken
+        return ahead * 1_000_000_000 // self._stream.rate_hz > QUEUE_NS
+
+    def _to_come(self) -> bool:
+        if self._stream and self._queued > self._stream.taken:
+            return True
+        self._catch_up()
+        return (self._timeline.end_ns or 0) > self._clock()
+
+    def _catch_up(self) -> None:
+        """Take over what the callbacks left."""
+        while self._stream and self._stream.reports:
+            report = self._stream.reports.popleft()
+            rate_hz = self._stream.rate_hz
+            self._stream_clock.observe(report.position * 1_000_000_000 // rate_hz, report.at_ns)
+            if report.length:
+                position_ns = (report.position + report.skip) * 1_000_000_000 // rate_hz
+                self._timeline.play(report.first, report.length, self._stream_clock.at_ns(position_ns))
+
+    def _opened(self, stream: SpeakerStream) -> None:
+        self._stream_clock = StreamClock()
+        self._resampler = Resampler(SPEAKER_RATE_HZ, stream.rate_hz)
+        self._queued = 0
+        self._stream = stream
+
+    def _lost(self) -> None:
+        self._catch_up()
+        if self._stream:
+            self._underruns += self._stream.underruns
+            # What the device had taken but not yet played went with it.
+            self._timeline.cut(self._stream.last_callback_ns or self._clock())
+        self._stream = None
+        self._gone_since_ns = self._clock()
