@@ -15,7 +15,7 @@ from ondam.places import Places
 from ondam.schema import Table, check
 from ondam.supervisor.manifest import EngineFolder, engine_roots, find_engines
 
-EMBEDDED = ("whisper-base", "smollm2-135m-instruct", "piper-joe", "silero-vad", "smart-turn")
+EMBEDDED = ("whisper-base", "smollm2-135m-instruct", "joe", "silero-vad", "smart-turn")
 """What the shipped configuration needs; ``ondam models add`` without a name."""
 
 
