@@ -17,6 +17,9 @@ from ondam.speech.filters import speakable
 
 Verdict = Literal["cut", "wait", "no"]
 
+_MOST_CHARS = 1000
+"""Characters kept at once, whatever they weigh: a stream of nothing but stops is no reason to grow."""
+
 _VERDICTS: dict[str, Verdict] = {"split": "cut", "hold": "wait", "reject": "no"}
 
 _STOPS = ".!?。！？…．｡"
@@ -141,6 +144,8 @@ class ClauseCutter:
             self._at_space(clauses)
         if self._syllables > self._of(self._lengths.cap):
             self._at_cap(clauses)
+        elif len(self._text) > _MOST_CHARS:
+            self._cut_at(len(self._text), clauses)
 
     def _of(self, lengths: tuple[float, float, float]) -> float:
         return lengths[min(self._cut, 2)]
