@@ -9,7 +9,7 @@ import hashlib
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from ondam.errors import ModelError, OndamError
@@ -22,6 +22,9 @@ from ondam.models.wheels import Downloads, Wheel, open_client
 
 AT_ONCE = 4
 """Downloads side by side; more did not get faster on any line tried, and a site's mirror is shared."""
+
+UNPACKERS = 2
+"""Models unpacked side by side; inflating is most of the work and leaves Python's lock alone."""
 
 
 def ensure(cards: Sequence[ModelCard], store: Store, registry: Registry, progress: Reporter) -> None:
@@ -59,36 +62,30 @@ def _fetch(
     arrivals: Path,
 ) -> list[OndamError]:
     needed = {Wheel.of(part): card.id for card, files in todo for file in files for part in file.parts}
-    uses = dict.fromkeys(needed, 0)
-    for _, files in todo:
-        for wheel in {Wheel.of(part) for file in files for part in file.parts}:
-            uses[wheel] += 1
     stop = threading.Event()
     failures: list[OndamError] = []
-    with open_client(registry) as client, ThreadPoolExecutor(AT_ONCE, "fetch") as pool:
+    with (
+        open_client(registry) as client,
+        ThreadPoolExecutor(AT_ONCE, "fetch") as fetchers,
+        ThreadPoolExecutor(UNPACKERS, "unpack") as unpackers,
+    ):
         downloads = Downloads(registry, client, arrivals, stop)
-        futures = {
-            wheel: pool.submit(_obtain, wheel, downloads, progress.task(f"{name} ({wheel.package})"))
+        arriving = {
+            wheel: fetchers.submit(_obtain, wheel, downloads, progress.task(f"{name} ({wheel.package})"))
             for wheel, name in needed.items()
         }
+        placing = [unpackers.submit(_put_in_place, card, files, arriving, store) for card, files in todo]
         try:
-            for card, files in todo:
-                own = {wheel: futures[wheel] for file in files for wheel in map(Wheel.of, file.parts)}
+            for future in placing:
                 try:
-                    _put_in_place(
-                        card, files, {wheel: future.result() for wheel, future in own.items()}, store
-                    )
+                    future.result()
                 except OndamError as error:
                     failures.append(error)
-                    continue
-                for wheel, future in own.items():
-                    uses[wheel] -= 1
-                    if not uses[wheel] and future.result().parent == arrivals:
-                        future.result().unlink(missing_ok=True)
         finally:
             # Ctrl-C lands here: the threads end at their next piece, and keep what they have.
             stop.set()
-            pool.shutdown(cancel_futures=True)
+            fetchers.shutdown(cancel_futures=True)
+            unpackers.shutdown(cancel_futures=True)
     return failures
 
 
@@ -107,9 +104,10 @@ def _broken_files(card: ModelCard, store: Store) -> list[ModelFile]:
 
 
 def _put_in_place(
-    card: ModelCard, files: Sequence[ModelFile], wheels_here: Mapping[Wheel, Path], store: Store
+    card: ModelCard, files: Sequence[ModelFile], arriving: Mapping[Wheel, Future[Path]], store: Store
 ) -> None:
     folder = store.folder(card.id)
+    wheels_here = {wheel: arriving[wheel].result() for file in files for wheel in map(Wheel.of, file.parts)}
     for file in files:
         target = folder / file.path
         digest, size = hashlib.sha256(), 0
@@ -132,7 +130,7 @@ def _put_in_place(
                     )
         except OSError as error:
             raise disk_error(error, target) from error
-    store.check(card)
+    store.record_whole(card)
 
 
 def _pieces(file: ModelFile, wheels_here: Mapping[Wheel, Path]) -> Iterator[bytes]:
