@@ -109,16 +109,15 @@ class Downloads:
             return ready
         notes: list[str] = []
         differing: ModelError | None = None
-        answered = False  # Whether some place said plainly that it has no such wheel.
+        silent = False
         for place, is_index in _places(self.registry):
             try:
                 links = list(_links(wheel, place, is_index, self.client))
             except (httpx2.HTTPError, LinkCollectError, OSError) as error:
-                # A page that says "no" is an answer; a place that says nothing is out of reach.
-                answered = answered or isinstance(error, LinkCollectError)
+                # A page that says "no" is an answer; a place that says nothing may have it.
+                silent = silent or isinstance(error, httpx2.HTTPError)
                 notes.append(f"{redacted(place)}: {_reason(error)}")
                 continue
-            answered = True
             if not links:
                 notes.append(f"{redacted(place)}: no such version")
             for link in links:
@@ -127,12 +126,12 @@ class Downloads:
                 except ModelError as error:
                     differing = error
                 except httpx2.HTTPError as error:
-                    answered = False
+                    silent = True
                     notes.append(f"{link.redacted}: {_reason(error)}")
         if differing:
             raise differing
         raise ModelError(
-            "wheel_not_found" if answered else "registry_unreachable",
+            "registry_unreachable" if silent else "wheel_not_found",
             wheel=wheel.name,
             places="\n".join(f"  {note}" for note in notes),
         )

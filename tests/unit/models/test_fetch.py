@@ -185,9 +185,9 @@ def test_one_model_that_fails_leaves_the_others_alone(store: Store, index: FakeI
     assert (store.check(JOINED).state, store.check(SINGLE).state) == ("missing", "whole")
 
 
-def test_an_unreachable_registry_is_named_without_its_password(store: Store, index: FakeIndex) -> None:
+def test_an_unreachable_registry_is_named_without_its_password(store: Store, tmp_path: Path) -> None:
     # Port 9 (discard) answers nobody.
-    registry = Registry("http://me:secret@127.0.0.1:9/simple")
+    registry = Registry("http://me:secret@127.0.0.1:9/simple", find_links=(tmp_path.as_uri(),))
     with pytest.raises(ModelError) as caught:
         ensure([SINGLE], store, registry, Silent())
     assert code_of(caught) == "registry_unreachable"
