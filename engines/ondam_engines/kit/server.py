@@ -7,8 +7,6 @@ import contextlib
 import logging
 import os
 import signal
-import socket
-import stat
 import sys
 import time
 from collections.abc import Callable
@@ -17,13 +15,13 @@ from typing import NoReturn, Protocol
 
 from wyoming.error import Error
 from wyoming.event import Event, async_write_event
-from wyoming.info import Describe
 from wyoming.ping import Ping, Pong
 
 from ondam_engines.kit.frames import read_frame
 from ondam_engines.kit.jobs import Job, Work, Worker
 from ondam_engines.kit.launch import Launch
 from ondam_engines.kit.limits import LIMITS, Limits, RequestError
+from ondam_engines.kit.stale import clear_stale
 
 __all__ = ["LIMITS", "Intake", "Limits", "Server", "Service", "run"]
 
@@ -75,7 +73,7 @@ class Server:
 
     async def start(self) -> None:
         """Listen. Raises OSError when another process answers on the socket."""
-        _clear_stale(self._path)
+        clear_stale(self._path)
         # The folder is private already; the socket is too, should somebody put it elsewhere.
         umask = os.umask(0o177)
         try:
@@ -187,7 +185,7 @@ class _Connection:
         if Ping.is_type(event.type):
             text = event.data.get("text")
             await self._write(Pong(text if isinstance(text, str) else None).event())
-        elif Describe.is_type(event.type):
+        elif event.type == "describe":
             await self._write(self._server.service.info())
         elif (work := self._intake.take(event)) is not None:
             if self._job is not None:
@@ -235,7 +233,8 @@ def run(launch: Launch, load: Callable[[Launch], Service]) -> NoReturn:
     SIGTERM and SIGINT end the process with status 0, also while the model loads. Anything that ``load``
     raises ends it with status 1 and a traceback in the log.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    logging.getLogger("ondam_engines").setLevel(logging.INFO)
     status = asyncio.run(_live(launch, load))
     sys.stdout.flush()
     sys.stderr.flush()
@@ -266,22 +265,6 @@ async def _live(launch: Launch, load: Callable[[Launch], Service]) -> int:
     await server.close()
     await worker.close(STOP_PATIENCE_S)
     return 0
-
-
-def _clear_stale(path: Path) -> None:
-    """Remove a socket that nobody answers on. Raises OSError when somebody does, or when it is no socket."""
-    try:
-        if not stat.S_ISSOCK(path.stat().st_mode):
-            raise FileExistsError(f"{path} is there and is no socket")
-        with socket.socket(socket.AF_UNIX) as probe:
-            probe.settimeout(1.0)
-            probe.connect(str(path))
-    except FileNotFoundError:
-        return
-    except ConnectionRefusedError:
-        path.unlink(missing_ok=True)
-        return
-    raise OSError(f"another process listens on {path}")
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

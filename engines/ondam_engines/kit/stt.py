@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from wyoming.asr import Transcribe, Transcript
-from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.event import Event
-from wyoming.info import AsrModel, AsrProgram, Attribution, Info
 
 from ondam_engines.kit.cancel import Cancel
 from ondam_engines.kit.fields import language_of, texts_of
+from ondam_engines.kit.info import AUDIO_CHUNK, AUDIO_START, AUDIO_STOP, info
 from ondam_engines.kit.limits import Limits, RequestError
 
 SAMPLE_BYTES = 2
@@ -65,24 +64,8 @@ class SttService:
 
     def info(self) -> Event:
         """The answer to ``describe``."""
-        attribution = Attribution(name=self._model.name, url="")
-        model = AsrModel(
-            name=self._model.name,
-            attribution=attribution,
-            installed=True,
-            description=None,
-            version=self._model.version,
-            languages=list(self._model.languages),
-        )
-        program = AsrProgram(
-            name=self._model.name,
-            attribution=attribution,
-            installed=True,
-            description=None,
-            version=self._model.version,
-            models=[model],
-        )
-        return Info(asr=[program]).event()
+        model = (self._model.name, list(self._model.languages))
+        return info("asr", self._model.name, self._model.version, "models", [model])
 
     def intake(self, limits: Limits) -> SttIntake:
         """For a new connection."""
@@ -125,14 +108,14 @@ class SttIntake:
                 *texts_of(event.data, "transcript_names", self._limits),
                 *texts_of(event.data, "transcript_terms", self._limits),
             )
-        elif AudioStart.is_type(event.type):
+        elif event.type == AUDIO_START:
             self._check_format(event.data)
             self._begun = True
-        elif AudioChunk.is_type(event.type):
+        elif event.type == AUDIO_CHUNK:
             self._check_format(event.data)
             self._begun = True
             self._gather(event.payload or b"")
-        elif AudioStop.is_type(event.type):
+        elif event.type == AUDIO_STOP:
             if not self._begun:
                 raise RequestError("bad_request", "audio-stop without audio")
             work = Transcription(self._model, bytes(self._audio), self._language, self._names)

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.event import Event
-from wyoming.info import Attribution, Info, TtsProgram, TtsVoice
 from wyoming.tts import Synthesize
 
 from ondam_engines.kit.cancel import Cancel
 from ondam_engines.kit.fields import language_of
+from ondam_engines.kit.info import AUDIO_CHUNK, AUDIO_START, AUDIO_STOP, info
 from ondam_engines.kit.limits import Limits, RequestError
 
 SAMPLE_BYTES = 2
@@ -67,27 +66,8 @@ class TtsService:
 
     def info(self) -> Event:
         """The answer to ``describe``."""
-        attribution = Attribution(name=self._model.name, url="")
-        voices = [
-            TtsVoice(
-                name=voice.name,
-                attribution=attribution,
-                installed=True,
-                description=None,
-                version=self._model.version,
-                languages=[voice.language],
-            )
-            for voice in self._model.voices
-        ]
-        program = TtsProgram(
-            name=self._model.name,
-            attribution=attribution,
-            installed=True,
-            description=None,
-            version=self._model.version,
-            voices=voices,
-        )
-        return Info(tts=[program]).event()
+        voices = [(voice.name, [voice.language]) for voice in self._model.voices]
+        return info("tts", self._model.name, self._model.version, "voices", voices)
 
     def intake(self, limits: Limits) -> TtsIntake:
         """For a new connection."""
@@ -146,30 +126,24 @@ class Synthesis:
     def compute(self, emit: Callable[[Event], None], cancel: Cancel, queued_ms: float) -> None:
         """Emit the audio; ``audio-start`` leaves with the first samples, alone where there is no sound."""
         began_ns = time.monotonic_ns()
-        rate_hz = self.model.rate_hz
-        most = int(rate_hz * CHUNK_S) * SAMPLE_BYTES
+        form = {"rate": self.model.rate_hz, "width": SAMPLE_BYTES, "channels": 1}
+        most = int(self.model.rate_hz * CHUNK_S) * SAMPLE_BYTES
         sent = 0
+
+        def start() -> Event:
+            ondam = {"engine_ms": _since_ms(began_ns), "queued_ms": queued_ms}
+            return Event(AUDIO_START, {**form, "context": {"ondam": ondam}})
+
         for samples in self.model.synthesize(self.text, self.voice, cancel) if self.text else ():
             if samples and not sent:
-                emit(self._start(began_ns, queued_ms))
+                emit(start())
             for at in range(0, len(samples), most):
-                emit(AudioChunk(rate_hz, SAMPLE_BYTES, 1, samples[at : at + most]).event())
+                emit(Event(AUDIO_CHUNK, form, samples[at : at + most]))
             sent += len(samples)
         if not sent:
-            emit(self._start(began_ns, queued_ms))
-        ondam = {"engine_ms": _since_ms(began_ns), "audio_s": sent / SAMPLE_BYTES / rate_hz}
-        emit(_with(AudioStop(), ondam))
-
-    def _start(self, began_ns: int, queued_ms: float) -> Event:
-        ondam = {"engine_ms": _since_ms(began_ns), "queued_ms": queued_ms}
-        return _with(AudioStart(self.model.rate_hz, SAMPLE_BYTES, 1), ondam)
-
-
-def _with(eventable: AudioStart | AudioStop, ondam: dict[str, float]) -> Event:
-    """Wyoming's audio events have no context field; clients ignore what they do not know."""
-    event = eventable.event()
-    event.data["context"] = {"ondam": ondam}
-    return event
+            emit(start())
+        ondam = {"engine_ms": _since_ms(began_ns), "audio_s": sent / SAMPLE_BYTES / self.model.rate_hz}
+        emit(Event(AUDIO_STOP, {"context": {"ondam": ondam}}))
 
 
 def _since_ms(began_ns: int) -> float:
