@@ -189,25 +189,25 @@ class _Chooser:
     def _weights(self, manifest: Manifest, model: str) -> _Weights | None:
         """What the engine loads; None when there is a problem."""
         language, key = self.config.spoken_language, f"{manifest.stage}.model"
-        cards = {card.id: card for card in manifest.models}
         if _is_path(model):
             return _Weights(model, Path(model).expanduser(), None, None)
-        if not cards and model == AUTO:
-            # Its voice is part of the program.
-            return _Weights(manifest.name, None, None, None)
-        if model == AUTO:
-            able = [card.id for card in manifest.models if _speaks(card.languages, language)]
-            if not able:
-                self.problems.append(f'{key}: "{manifest.name}" has no model for the language "{language}"')
-                return None
-            model = able[0]
-        known = {
+        of_stage = {
             card.id: card
             for engine in self.engines.values()
             for card in engine.manifest.models
             if card.stage == manifest.stage
         }
-        card = cards.get(model) or known.get(model)
+        if model == AUTO:
+            if not manifest.models and manifest.stage == "tts":
+                # Its voice is part of the program.
+                return _Weights(manifest.name, None, None, None)
+            own = manifest.models or list(of_stage.values())
+            able = [card.id for card in own if manifest.stage == "llm" or _speaks(card.languages, language)]
+            if not able:
+                self.problems.append(f'{key}: "{manifest.name}" has no model for the language "{language}"')
+                return None
+            model = able[0]
+        card = of_stage.get(model)
         spoken = card.languages if card else None
         if manifest.stage != "llm" and spoken is not None and not _speaks(spoken, language):
             self.problems.append(f'{key}: "{model}" does not know the language "{language}"')

@@ -30,6 +30,9 @@ STEP = re.compile(r"\[(\d+)/(\d+)\]\s*(.*)")
 
 PERCENT = re.compile(r"\[\s*(\d+)%\]\s*(.*)")
 
+CAUSE = re.compile(r"^\s*(?:error:|cause:|×|├─▶|╰─▶)\s*(.*)")
+"""How uv says what went wrong, from the outside in."""
+
 NOISE = re.compile(r"^(DEBUG|TRACE|INFO|WARN)\s+")
 
 FOREIGN = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON")
@@ -157,10 +160,10 @@ class _Uv:
     log: Path
 
     def __call__(self, *arguments: str) -> None:
-        """Run it. Raises EngineError with the last thing it said."""
+        """Run it. Raises EngineError with the causes that it named, or the last thing it said."""
         command = [uv.find_uv_bin(), *arguments]
         self.output.write(f"$ {' '.join(command)}\n")
-        last = ""
+        last = why = ""
         with subprocess.Popen(
             command,
             cwd=self.folder,
@@ -178,13 +181,16 @@ class _Uv:
                     self.output.write(line)
                     self.output.flush()
                     last = line.strip() or last
+                    why = f"{why} {cause[1]}".strip() if (cause := CAUSE.match(line)) else why
                     _tell(line, self.progress)
             except BaseException:
                 # Ctrl-C, or a display that failed: uv must not go on alone.
                 process.terminate()
                 raise
         if process.returncode != 0:
-            raise EngineError("engine_build_failed", engine=self.engine, log=self.log, reason=last[:300])
+            raise EngineError(
+                "engine_build_failed", engine=self.engine, log=self.log, reason=(why or last)[:300]
+            )
 
 
 def _install(
@@ -194,7 +200,7 @@ def _install(
     # The user's own CMAKE_ARGS win over the manifest's.
     run = uv_for({**engine.manifest.environment.build_env, **ours})
     run.progress.step("making the environment")
-    run("venv", "--no-project", "--relocatable", "--python", sys.executable, str(root))
+    run("venv", "--quiet", "--no-project", "--relocatable", "--python", sys.executable, str(root))
     files = locks(engine, variant)
     compiled = len(files) > 1
     pip = ["pip", "install", "--python", str(_home(root, engine.name).python), "--require-hashes"]
@@ -214,7 +220,7 @@ def _tell(line: str, progress: Progress) -> None:
         progress.step(step[3][:80], int(step[1]), int(step[2]))
     elif percent := PERCENT.search(text):
         progress.step(percent[2][:80], int(percent[1]), 100)
-    elif text and not debug and text[0] not in "+-~":
+    elif text and not debug and text[0] not in "+-~" and not text.startswith("Using Python"):
         progress.step(text[:80])
 
 

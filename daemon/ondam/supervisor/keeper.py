@@ -309,6 +309,7 @@ class Keeper:
             await stopping  # bounded; nothing may be left behind, however often we are told to stop
             raise
         self._places.engine_socket(self.planned.engine).unlink(missing_ok=True)
+        self._report_path.unlink(missing_ok=True)
         if left:
             _log.error("processes %s of %s cannot be ended", left, self.planned.engine)
 

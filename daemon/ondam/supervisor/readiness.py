@@ -24,7 +24,7 @@ from ondam.types import HEARING_RATE_HZ, Language, Stage
 QUESTION: dict[Language, str] = {"ko": "안녕하세요?", "en": "Hello?"}
 SENTENCE: dict[Language, str] = {"ko": "준비되었습니다.", "en": "I am ready."}
 
-ANSWER_TOKENS = 16
+ANSWER_TOKENS = 8
 """Enough for reasoning to show itself if it was not switched off."""
 
 TONE_HZ = 220

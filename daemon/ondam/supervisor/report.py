@@ -66,7 +66,12 @@ def _differences(planned: PlannedEngine, report: Mapping[str, Any]) -> Iterator[
         if str(first).lower().startswith(CPU) != planned.device.startswith(CPU):
             yield differs(f"provider of {session}", planned.device, first)
     threads = report.get("threads")
-    if threads is not None and threads != planned.threads:
+    # A voice without weights computes on one thread however many it is given.
+    if (
+        threads is not None
+        and threads != planned.threads
+        and not (planned.model_path is None and threads == 1)
+    ):
         yield differs("threads", planned.threads, threads)
     for name in PLANNED_IN_OPTIONS:
         wanted = planned.options.get(name)

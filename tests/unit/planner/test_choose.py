@@ -175,17 +175,24 @@ def test_an_unknown_model_is_the_catalogs_to_refuse() -> None:
 
 def test_settings_of_an_engine_are_checked_against_its_manifest() -> None:
     text = problems(
-        engines={"faster_whisper": {"beamsize": 2, "compute_type": 8, "beam_size": True}, "wisper": {}}
+        engines={"faster_whisper": {"beamsize": 2, "compute_type": 8, "beam_size": True}, "fast_whisper": {}}
     )
     assert 'engines.faster_whisper.beamsize: unknown key; did you mean "beam_size"?' in text
     assert "engines.faster_whisper.compute_type: should be str (found 8)" in text
     assert "engines.faster_whisper.beam_size: should be int (found True)" in text
-    assert 'engines.wisper: no such engine; did you mean "faster_whisper"?' in text
+    assert 'engines.fast_whisper: no such engine; did you mean "faster_whisper"?' in text
 
 
 def test_settings_of_an_engine_are_laid_over_its_manifest() -> None:
     stt = plan(engines={"faster_whisper": {"beam_size": 5, "temperature": 1}}).launched[0]
     assert stt.options == {"beam_size": 5, "compute_type": "int8", "temperature": 1}
+
+
+def test_an_engine_without_models_of_its_own_shares_those_of_its_stage() -> None:
+    known = {**ENGINES, "llama_cpp": engine("llama_cpp", "llm", ["ko", "en"])}
+    for model in ("auto", "smollm2-135m-instruct"):
+        llm = plan(known=known, llm={"engine": "llama_cpp", "model": model}).launched[1]
+        assert (llm.engine, llm.model) == ("llama_cpp", "smollm2-135m-instruct")
 
 
 def test_auto_takes_another_voice_where_the_first_is_not_there() -> None:

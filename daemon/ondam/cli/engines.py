@@ -1,0 +1,273 @@
+"""``ondam engines``: list, build, remove, logs. Answers on stdout, progress on stderr."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ondam.errors import EngineError
+from ondam.messages import reader_language, text
+from ondam.places import Places, places
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from ondam.supervisor.environment import Outcome
+    from ondam.supervisor.manifest import EngineFolder
+
+as_json = click.option("--json", "json_wanted", is_flag=True, help="One JSON value on stdout, nothing else.")
+
+SIDE_BY_SIDE = 4
+"""Builds at once. Most of each is waiting for the network."""
+
+
+@click.group("engines")
+def command() -> None:
+    """Model servers: which exist, whether their environments are built, what they say."""
+
+
+@command.command("list")
+@as_json
+def list_engines(json_wanted: bool) -> None:
+    """Every engine that can be found, and the state of its environment."""
+    here = places()
+    found = _engines(here)
+    rows = [_row(engine, here) for engine in found.values()]
+    if json_wanted:
+        _print_json(rows)
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    language = reader_language()
+    table = Table(box=None, pad_edge=False)
+    for title in ("name", "stage", "environment", "languages", "licence"):
+        table.add_column(title, no_wrap=title == "name")
+    for row in rows:
+        state = text(f"environment_{row['environment']}", language)
+        languages = " ".join(row["languages"][:4]) + (" …" if len(row["languages"]) > 4 else "")
+        table.add_row(row["name"], row["stage"], state, languages, row["licence"])
+    Console().print(table)
+    for row in rows:
+        click.echo(f"{row['name']}: {row['summary'][language]}")
+
+
+@command.command("build")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@as_json
+def build_engines(names: Sequence[str], json_wanted: bool) -> None:
+    """Make or update the environments of engines.
+
+    Without a NAME: of those that your configuration needs. Packages come from where pip would get them.
+    """
+    from ondam.models.registry import Registry
+    from ondam.supervisor.environment import build, variant_for
+
+    here = places()
+    found = _engines(here)
+    chosen = [_engine(name, found) for name in dict.fromkeys(names)] or _planned(found, here)
+    registry = Registry.from_pip()
+
+    with _Display() as display:
+
+        def one(engine: EngineFolder) -> Outcome:
+            progress = display.line(engine.name)
+            outcome = build(
+                engine,
+                variant_for(engine),
+                here,
+                registry=registry,
+                progress=progress,
+                log=_build_log(here, engine.name),
+            )
+            progress.done(text(f"build_{outcome}", reader_language(), engine=engine.name))
+            return outcome
+
+        with ThreadPoolExecutor(SIDE_BY_SIDE, "build") as pool:
+            outcomes = list(pool.map(one, chosen))
+    if json_wanted:
+        pairs = zip(chosen, outcomes, strict=True)
+        _print_json([{**_row(engine, here), "outcome": outcome} for engine, outcome in pairs])
+        return
+    for engine, outcome in zip(chosen, outcomes, strict=True):
+        click.echo(text(f"build_{outcome}", reader_language(), engine=engine.name))
+
+
+@command.command()
+@click.argument("name")
+@as_json
+def remove(name: str, json_wanted: bool) -> None:
+    """Delete an engine's environment. The engine itself stays known; build makes it anew."""
+    from ondam.supervisor.environment import built
+    from ondam.supervisor.environment import remove as remove_environment
+
+    here = places()
+    # An environment may have outlived its engine's folder.
+    if name not in built(here):
+        _engine(name, _engines(here))
+    removed = remove_environment(name, here)
+    if json_wanted:
+        _print_json({"name": name, "removed": removed})
+        return
+    code = "environment_removed" if removed else "environment_was_not_there"
+    click.echo(text(code, reader_language(), engine=name))
+
+
+@command.command()
+@click.argument("name")
+@click.option("-n", "lines", default=100, show_default=True, type=click.IntRange(1, 10_000), help="Lines.")
+@click.option("--build", "of_build", is_flag=True, help="The output of the last build instead.")
+@as_json
+def logs(name: str, lines: int, of_build: bool, json_wanted: bool) -> None:
+    """Show the end of what an engine said."""
+    from ondam.supervisor.log import tail
+
+    here = places()
+    _engine(name, _engines(here))
+    path = _build_log(here, name) if of_build else here.logs / f"engine-{name}.log"
+    if not path.exists():
+        raise EngineError("engine_log_missing", engine=name, path=path)
+    found = tail(path, lines)
+    if json_wanted:
+        _print_json({"name": name, "path": str(path), "lines": found})
+        return
+    for line in found:
+        click.echo(line)
+
+
+def _engines(here: Places) -> dict[str, EngineFolder]:
+    from ondam.supervisor.manifest import engine_roots, find_engines
+
+    return find_engines(engine_roots(here.user_engines))
+
+
+def _engine(name: str, found: Mapping[str, EngineFolder]) -> EngineFolder:
+    if name in found:
+        return found[name]
+    close = difflib.get_close_matches(name, found, n=1, cutoff=0.5)
+    near = f" ({close[0]}?)" if close else ""
+    raise EngineError("engine_unknown", name=name, near=near, known=", ".join(found))
+
+
+def _planned(found: Mapping[str, EngineFolder], here: Places) -> list[EngineFolder]:
+    from ondam.config import load
+    from ondam.models.catalog import Catalog
+    from ondam.models.lookup import WantedModels
+    from ondam.models.store import Store
+    from ondam.planner.choose import choose
+    from ondam.planner.probe import probe
+
+    store = Store(here.models)
+    wanted = WantedModels(Catalog.union(found, store.imported()), store)
+    plan = choose(probe(), load(here.config_file), found, wanted)
+    return [found[planned.engine] for planned in plan.launched]
+
+
+def _row(engine: EngineFolder, here: Places) -> dict[str, Any]:
+    from ondam.supervisor.environment import environment_folder, is_current, variant_for
+    from ondam.supervisor.stamp import Stamp
+
+    manifest, root = engine.manifest, environment_folder(engine.name, here)
+    if Stamp.read(root) is None:
+        state = "missing"
+    else:
+        state = "current" if is_current(engine, variant_for(engine), here) else "stale"
+    return {
+        "name": engine.name,
+        "stage": manifest.stage,
+        "protocol": manifest.protocol,
+        "environment": state,
+        "languages": manifest.capabilities.languages,
+        "licence": manifest.licence,
+        "folder": str(engine.path),
+        "environment_path": str(root),
+        "needs_compiler": manifest.environment.needs_compiler,
+        "summary": {"en": manifest.summary_en, "ko": manifest.summary_ko},
+    }
+
+
+def _build_log(here: Places, name: str) -> Path:
+    return here.logs / f"build-{name}.log"
+
+
+def _print_json(value: object) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+class _Display:
+    """A bar per engine on a terminal; elsewhere lines, and for a long compilation one every tenth of it."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._console = Console(stderr=True)
+        columns = (
+            TextColumn("{task.fields[engine]}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}"),
+        )
+        self._progress = Progress(*columns, console=self._console, disable=not self._console.is_terminal)
+
+    def __enter__(self) -> _Display:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def line(self, engine: str) -> _Line:
+        """Where one engine's build is shown."""
+        if self._console.is_terminal:
+            return _Bar(self._progress, self._progress.add_task("", total=None, engine=engine))
+        return _Line(
+            engine, lambda told: self._console.print(told, markup=False, highlight=False, soft_wrap=True)
+        )
+
+
+class _Line:
+    """Implements ``environment.Progress`` with lines."""
+
+    def __init__(self, engine: str, say: Callable[[str], None]) -> None:
+        self._engine, self._say = engine, say
+        self._tenth = -1
+        self._lock = threading.Lock()
+
+    def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
+        """A line when there is something new to say."""
+        with self._lock:
+            if done is None or not total:
+                self._say(f"{self._engine}: {text}")
+            elif (tenth := done * 10 // total) != self._tenth:
+                self._tenth = tenth
+                self._say(f"{self._engine}: [{done}/{total}] {text}")
+
+    def done(self, text: str) -> None:
+        """The last line."""
+
+
+class _Bar(_Line):
+    """Implements ``environment.Progress`` with a bar."""
+
+    def __init__(self, progress: Any, task: TaskID) -> None:
+        self._progress, self._task = progress, task
+
+    def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
+        """Moves the bar where the end is known."""
+        if done is None:
+            self._progress.update(self._task, description=text)
+        else:
+            self._progress.update(self._task, description=text, completed=done, total=total)
+
+    def done(self, text: str) -> None:
+        """The bar is full."""
+        self._progress.update(self._task, description=text, completed=1, total=1)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tests.unit.supervisor.test_environment import MANIFEST
+
+from ondam.cli.engines import command
+from ondam.errors import EngineError
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An engine of the user's own that needs no package."""
+    monkeypatch.setenv("ONDAM_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/tmp")  # short; nothing is put there
+    monkeypatch.setenv("ONDAM_LANGUAGE", "en")
+    folder = tmp_path / "data" / "engines" / "toy"
+    folder.mkdir(parents=True)
+    (folder / "engine.toml").write_text(MANIFEST)
+    (folder / "requirements.lock").write_text("")
+    return folder
+
+
+def told(*arguments: str) -> str:
+    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def state() -> str:
+    rows = json.loads(told("list", "--json"))
+    return next(str(row["environment"]) for row in rows if row["name"] == "toy")
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_users_own_engine_is_listed_beside_the_shipped_ones() -> None:
+    names = {row["name"] for row in json.loads(told("list", "--json"))}
+    assert {"toy", "piper", "faster_whisper"} <= names
+    assert "toy" in told("list")
+
+
+def test_an_engine_is_built_brought_up_to_date_and_removed(toy: Path) -> None:
+    assert state() == "missing"
+    assert told("build", "toy") == "toy: environment built\n"
+    assert state() == "current"
+    (toy / "serve.py").write_text("")
+    assert state() == "stale"
+    (built,) = json.loads(told("build", "toy", "--json"))
+    assert (built["outcome"], built["environment"]) == ("updated", "current")
+    assert "pip install" in told("logs", "toy", "--build")
+    assert json.loads(told("remove", "toy", "--json")) == {"name": "toy", "removed": True}
+    assert state() == "missing"
+    assert told("remove", "toy") == "toy had no environment.\n"
+
+
+@pytest.mark.parametrize("verb", ["build", "remove", "logs"])
+@pytest.mark.usefixtures("toy")
+def test_an_unknown_engine_is_refused_with_the_nearest_name(verb: str) -> None:
+    with pytest.raises(EngineError) as raised:
+        CliRunner().invoke(command, [verb, "toi"], catch_exceptions=False)
+    assert raised.value.code == "engine_unknown" and "toy" in str(raised.value.facts["near"])
+
+
+@pytest.mark.usefixtures("toy")
+def test_the_end_of_a_log_is_shown(toy: Path) -> None:
+    with pytest.raises(EngineError) as raised:
+        CliRunner().invoke(command, ["logs", "toy"], catch_exceptions=False)
+    assert raised.value.code == "engine_log_missing"
+    log = toy.parents[2] / "state" / "logs" / "engine-toy.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("one\ntwo\nthree\n")
+    assert told("logs", "toy", "-n", "2") == "two\nthree\n"
+    assert json.loads(told("logs", "toy", "-n", "1", "--json"))["lines"] == ["three"]

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from ondam.supervisor import leash
+from ondam.supervisor.family import Identity, marked
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's leash is Linux's")
+
+SLEEPER = [sys.executable, "-I", "-S", "-c", "import time; print('up', flush=True); time.sleep(60)"]
+
+
+def test_the_leashed_process_becomes_the_command_itself() -> None:
+    command = leash.leashed([sys.executable, "-c", "import os; print(os.getpid())"])
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.communicate()[0].strip() == str(process.pid)
+
+
+def test_it_dies_with_its_parent_however_that_dies() -> None:
+    parent_code = f"""
+import os, subprocess, sys
+from ondam.supervisor.leash import leashed
+child = subprocess.Popen(leashed({SLEEPER!r}), stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+    with subprocess.Popen([sys.executable, "-c", parent_code], stdout=subprocess.PIPE, text=True) as parent:
+        child = int(parent.communicate()[0])
+    end = time.monotonic() + 5
+    while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_parent_that_was_gone_already_is_noticed() -> None:
+    command = leash.leashed(SLEEPER)
+    command[command.index(str(os.getpid()))] = "1"
+    assert subprocess.run(command, check=False, timeout=20).returncode == leash.ORPHANED
+
+
+def test_a_command_that_does_not_exist_ends_as_in_a_shell() -> None:
+    done = subprocess.run(
+        leash.leashed(["/no/such"]), check=False, capture_output=True, text=True, timeout=20
+    )
+    assert (done.returncode, done.stderr) == (127, "ondam: /no/such: No such file or directory\n")
+
+
+def test_an_identity_fits_one_process_and_no_later_one() -> None:
+    me = Identity.of(os.getpid())
+    assert me.alive and Identity.parse(str(me)) is not None
+    assert not Identity(me.pid, me.born - 100).alive
+    assert [Identity.parse(text) for text in ("", "x:y", "1", "1:2:3")] == [None] * 4
+
+
+def test_marks_are_found_in_processes_that_carry_all_of_them() -> None:
+    with subprocess.Popen(SLEEPER, env={"A": "1", "B": "2"}, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert [found.pid for found, _ in marked({"A": "1", "B": "2"})] == [process.pid]
+        assert not list(marked({"A": "1", "B": "3"}))
+        process.kill()

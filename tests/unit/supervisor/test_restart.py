@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from ondam.supervisor.restart import Again, Ending, GiveUp, Past, Policy, ended, started
+
+POLICY = Policy(first_s=0.5, last_s=4.0, limit=6, window_s=300.0)
+
+
+def life(past: Past, at: float, how: Ending = "died", ready_s: float = 0.0) -> Again | GiveUp:
+    """Start at ``at``, end a second later."""
+    return ended(POLICY, started(past, at), how, ready_s, at + 1)
+
+
+def test_waits_double_up_to_the_last_and_the_limit_ends_them() -> None:
+    past, at, waits = Past(), 0.0, []
+    for _ in range(5):
+        decision = life(past, at)
+        assert isinstance(decision, Again)
+        waits.append(decision.wait_s)
+        past, at = decision.past, at + 10
+    assert waits == [0.5, 1.0, 2.0, 4.0, 4.0]
+    assert life(past, at) == GiveUp(6)
+
+
+def test_starts_outside_the_window_are_forgotten() -> None:
+    past, at = Past(), 0.0
+    for _ in range(50):
+        decision = life(past, at)
+        assert isinstance(decision, Again) and decision.wait_s <= 4.0
+        past, at = decision.past, at + 100
+
+
+def test_a_time_of_health_resets_everything() -> None:
+    past = Past(tuple(float(n) for n in range(5)), slow=1)
+    assert life(past, 10.0, ready_s=10.0) == Again(0.5, Past())
+    assert life(past, 10.0, ready_s=9.9) == GiveUp(6)
+
+
+def test_an_engine_that_is_too_slow_twice_in_a_row_stays_down() -> None:
+    decision = life(Past(), 0.0, "slow")
+    assert isinstance(decision, Again) and decision.past.slow == 1
+    assert isinstance(life(decision.past, 200.0, "slow"), GiveUp)
+    between = life(decision.past, 200.0, "died")
+    assert isinstance(between, Again) and between.past.slow == 0
+
+
+def test_an_absurd_limit_overflows_nothing() -> None:
+    policy = Policy(0.5, 30.0, 10**6, 1e9)
+    decision = ended(policy, Past(tuple(float(n) for n in range(5000))), "died", 0.0, 5000.0)
+    assert isinstance(decision, Again) and decision.wait_s == 30.0
