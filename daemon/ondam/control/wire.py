@@ -24,7 +24,7 @@ DeviceState: TypeAlias = Literal["ok", "missing", "none"]
 """``missing``: configured, gone at the moment, being looked for. ``none``: the configuration wants none."""
 
 EngineState: TypeAlias = Literal["starting", "loading", "ready", "restarting", "failed", "stopped"]
-"""``loading``: the process runs and has not answered its first request. ``failed``: given up."""
+"""As ``supervisor.status`` says them; ``failed`` stays down until a person restarts it."""
 
 Layer: TypeAlias = Literal["ondam", "config", "control", "model", "engine", "audio"]
 """Which of the exceptions in ``ondam.errors`` an error is."""
@@ -179,23 +179,50 @@ class StagesMs(TypedDict):
     playback_buffer: float | None
 
 
+class Tokens(TypedDict):
+    """What the answer cost, as the language engine counts; null where it does not tell."""
+
+    prompt: int | None
+    cached: int | None
+    output: int | None
+
+
+class Drafts(TypedDict):
+    """Answers begun before the endpoint, and how many of them were thrown away."""
+
+    made: int
+    dropped: int
+
+
 class Turn(TypedDict):
-    """One utterance and its answer. ``first_audio_ms`` counts from the user's last voiced sample."""
+    """One utterance and its answer. Times count from the user's last voiced sample.
+
+    ``fault``: message code of what went wrong. ``engine_ms``: what the engines measured themselves, ``sum`` of
+    what is in the way of the first sound. ``voice``: the engine that spoke. ``engines``: name to pid and start
+    of the process that answered.
+    """
 
     id: int
     session: str
-    started_at: NotRequired[str]
-    language: NotRequired[str]
+    started_at: str
+    outcome: str
+    fault: str | None
     transcript: str | None
     reply: str | None
     audio: TurnAudio
-    marks_ms: Mapping[str, float]
+    utterance_s: float
+    marks_ms: Mapping[str, float | None]
     stages_ms: StagesMs
+    engine_ms: Mapping[str, float | None]
     first_audio_ms: float | None
     answer_ms: float | None
     llm_calls: int
+    tokens: Tokens
+    drafts: Drafts
+    clauses: int
+    voice: str | None
     settled: bool
-    outcome: str
+    engines: Mapping[str, Mapping[str, object]]
 
 
 class Turns(TypedDict):
@@ -284,6 +311,7 @@ class StateEvent(TypedDict):
     """The daemon does something else now."""
 
     type: Literal["state"]
+    session: str
     state: State
 
 
@@ -292,24 +320,22 @@ class TranscriptEvent(TypedDict):
 
     type: Literal["transcript"]
     session: str
-    turn: int
     text: str
 
 
 class ReplyEvent(TypedDict):
-    """The answer so far; ``final`` when it is whole."""
+    """The next clause of the answer, when it is given to the voice."""
 
     type: Literal["reply"]
     session: str
-    turn: int
     text: str
-    final: bool
 
 
 class TurnEvent(TypedDict):
     """A turn has ended."""
 
     type: Literal["turn"]
+    session: str
     turn: Turn
 
 
@@ -335,11 +361,11 @@ class FaultClearedEvent(TypedDict):
 
 
 class NoticeEvent(TypedDict):
-    """Something worth a line, and no fault."""
+    """Something worth a line, and no fault that stays. ``code`` is in ``ondam.messages``."""
 
     type: Literal["notice"]
+    session: str
     code: str
-    text: str
 
 
 Event: TypeAlias = (

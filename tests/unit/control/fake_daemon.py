@@ -31,12 +31,14 @@ def turn(number: int = 1) -> wire.Turn:
     return {
         "id": number,
         "session": "test",
-        "started_at": "2026-01-02T03:04:05+09:00",
-        "language": "ko",
+        "started_at": "2026-01-02T03:04:05.000+00:00",
+        "outcome": "answered",
+        "fault": None,
         "transcript": "몇 시야?",
         "reply": "세 시입니다.",
         "audio": {"seconds": 1.5},
-        "marks_ms": {"last_voiced": 0.0, "first_audio": 640.0},
+        "utterance_s": 0.9,
+        "marks_ms": {"endpoint": 300.0, "dac_first_sample": 640.0},
         "stages_ms": {
             "endpoint": 300.0,
             "ipc": 5.0,
@@ -46,11 +48,16 @@ def turn(number: int = 1) -> wire.Turn:
             "tts_first_audio": 35.0,
             "playback_buffer": 30.0,
         },
+        "engine_ms": {"stt": 150.0, "sum": 305.0},
         "first_audio_ms": 640.0,
         "answer_ms": 2400.0,
         "llm_calls": 1,
+        "tokens": {"prompt": 42, "cached": 30, "output": 9},
+        "drafts": {"made": 0, "dropped": 0},
+        "clauses": 1,
+        "voice": "piper",
         "settled": True,
-        "outcome": "answered",
+        "engines": {"faster_whisper": {"pid": 4242}},
     }
 
 
@@ -68,6 +75,7 @@ def engine(name: str = "faster_whisper", *, spare: bool = False) -> wire.EngineS
         "restarts": 0,
         "uptime_s": 61.0,
         "spare": spare,
+        "outside": False,
         "faults": [],
         "report": {"schema": 1},
     }

@@ -203,10 +203,10 @@ async def test_a_subscriber_that_never_reads_is_dropped_and_the_others_hear_ever
         sent = 0
         while daemon.broadcast.subscribers == 2:
             text = str(sent) + "a" * 20_000
-            daemon.broadcast.publish({"type": "notice", "code": "test", "text": text})
+            daemon.broadcast.publish({"type": "notice", "session": "s", "code": text})
             heard = await anext(events)
             assert heard["type"] == "notice"
-            assert heard["text"] == text
+            assert heard["code"] == text
             sent += 1
             await asyncio.sleep(0)
     deaf.close()

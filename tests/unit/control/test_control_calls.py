@@ -149,9 +149,9 @@ async def test_events_begin_with_a_snapshot_and_go_on_with_changes(
 ) -> None:
     events = client.events()
     assert await anext(events) == {"type": "snapshot", "status": daemon.status()}
-    daemon.broadcast.publish({"type": "state", "state": "hearing"})
+    daemon.broadcast.publish({"type": "state", "session": "s", "state": "hearing"})
     daemon.broadcast.publish({"type": "fault_cleared", "code": "microphone_missing"})
-    assert await anext(events) == {"type": "state", "state": "hearing"}
+    assert await anext(events) == {"type": "state", "session": "s", "state": "hearing"}
     assert await anext(events) == {"type": "fault_cleared", "code": "microphone_missing"}
     await events.aclose()
     await until(lambda: daemon.broadcast.subscribers == 0)

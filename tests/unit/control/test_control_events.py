@@ -6,11 +6,11 @@ from ondam.control.events import Broadcast
 from ondam.control.wire import Event, NoticeEvent
 from ondam.errors import ControlError
 
-FIRST: Event = {"type": "state", "state": "starting"}
+FIRST: Event = {"type": "state", "session": "s", "state": "starting"}
 
 
 def notice(text: str) -> NoticeEvent:
-    return {"type": "notice", "code": "n", "text": text}
+    return {"type": "notice", "session": "s", "code": text}
 
 
 async def test_a_subscriber_gets_the_snapshot_of_its_moment_and_everything_after() -> None:
