@@ -29,8 +29,7 @@ from ondam.pipeline.ports import SpeechStart, Transcript, VoiceActivity
 from ondam.places import Places
 from ondam.planner.plan import Plan
 from ondam.session import Session
-from ondam.speech.clauses import ClauseCutter
-from ondam.speech.reading import reading
+from ondam.speech import ClauseStream, warm_up
 from ondam.supervisor.fleet import Fleet
 from ondam.supervisor.log import tail
 from ondam.supervisor.status import Change, EngineStatus, Fault
@@ -89,6 +88,7 @@ class Assistant:
 
     async def start(self) -> None:
         """Open the devices and begin to listen."""
+        await asyncio.to_thread(warm_up, self.language)
         microphone = open_microphone(self.config.audio.microphone, on_fault=self._device_fault("microphone"))
         speaker = open_speaker(
             self.config.audio.speaker,
@@ -219,10 +219,10 @@ class Assistant:
     ) -> AsyncGenerator[SpeechStart | Samples, None]:
         """``text`` as sound, clause by clause; the voice's rate is the same for all clauses."""
         spoken = language or self.language
-        cutter = ClauseCutter()
+        clauses = ClauseStream(spoken)
         started = False
-        for clause in (*cutter.feed(text), *cutter.finish()):
-            stream = self._engines.synthesizer().synthesize(reading(clause, spoken), spoken)
+        for clause in (*clauses.feed(text), *clauses.finish()):
+            stream = self._engines.synthesizer().synthesize(clause.spoken, spoken)
             async with aclosing(stream) as pieces:
                 async for piece in pieces:
                     if not isinstance(piece, SpeechStart):

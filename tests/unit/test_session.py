@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.fakes.engines import ScriptedEngines
+from tests.fakes.virtual_time import virtual_time
 
 from ondam.audio import WavMicrophone, WavSpeaker
 from ondam.config import load
@@ -17,8 +18,6 @@ from ondam.dialog.history import Exchange
 from ondam.journal.turn import Turn
 from ondam.session import Session
 from ondam.types import HEARING_RATE_HZ, Audio, Samples
-
-pytestmark = pytest.mark.looptime(end=600)
 
 
 class Loud:
@@ -86,6 +85,7 @@ async def table(engines: ScriptedEngines, **config: Any) -> AsyncIterator[Table]
     assert engines.running == 0
 
 
+@virtual_time
 async def test_a_spoken_question_is_answered_aloud_and_every_stage_is_marked() -> None:
     async with table(ScriptedEngines()) as t:
         turn = await t.speak(voice(1.0))
@@ -119,6 +119,7 @@ async def test_a_spoken_question_is_answered_aloud_and_every_stage_is_marked() -
     assert json["tokens"] == {"prompt": 20, "cached": 12, "output": 5}
 
 
+@virtual_time
 async def test_the_next_question_carries_what_was_heard_of_the_first_answer() -> None:
     async with table(ScriptedEngines()) as t:
         await t.speak(voice(1.0))
@@ -131,6 +132,7 @@ async def test_the_next_question_carries_what_was_heard_of_the_first_answer() ->
     ]
 
 
+@virtual_time
 async def test_the_first_clause_is_spoken_while_the_rest_is_still_being_generated() -> None:
     engines = ScriptedEngines(
         tokens=["It is three. ", *("And more follows. " for _ in range(100)), "End."], token_s=0.1
@@ -142,6 +144,7 @@ async def test_the_first_clause_is_spoken_while_the_rest_is_still_being_generate
     assert marks["dac_last_sample"] - marks["dac_first_sample"] > 10_000
 
 
+@virtual_time
 async def test_b19_the_microphone_is_not_heard_while_the_answer_sounds() -> None:
     async with table(ScriptedEngines()) as t:
         over = t.session.next_turn()
@@ -154,6 +157,7 @@ async def test_b19_the_microphone_is_not_heard_while_the_answer_sounds() -> None
     assert [turn.outcome for turn in t.finished] == ["answered"]
 
 
+@virtual_time
 async def test_stopping_is_heard_within_ten_milliseconds_and_nothing_follows() -> None:
     async with table(ScriptedEngines(tokens=["A long answer, which goes on and on. "] * 20)) as t:
         over = t.session.next_turn()
@@ -172,6 +176,7 @@ async def test_stopping_is_heard_within_ten_milliseconds_and_nothing_follows() -
 
 
 @pytest.mark.parametrize(("stage", "code"), [("stt", "stt_down"), ("llm", "llm_down")])
+@virtual_time
 async def test_an_engine_that_is_down_is_excused_aloud_and_the_next_turn_works(stage: Any, code: str) -> None:
     async with table(ScriptedEngines(down={stage})) as t:
         turn = await t.speak(voice(1.0))
@@ -184,6 +189,7 @@ async def test_an_engine_that_is_down_is_excused_aloud_and_the_next_turn_works(s
     assert len(t.session.history.exchanges) == 1
 
 
+@virtual_time
 async def test_without_any_voice_the_turn_ends_and_the_fault_is_shown() -> None:
     async with table(ScriptedEngines(down={"tts"})) as t:
         turn = await t.speak(voice(1.0))
@@ -193,6 +199,7 @@ async def test_without_any_voice_the_turn_ends_and_the_fault_is_shown() -> None:
         assert (await t.speak(voice(1.0))).outcome == "answered"
 
 
+@virtual_time
 async def test_what_was_made_before_the_model_broke_off_is_still_said() -> None:
     async with table(ScriptedEngines(breaks={"llm"})) as t:
         turn = await t.speak(voice(1.0))
@@ -203,6 +210,7 @@ async def test_what_was_made_before_the_model_broke_off_is_still_said() -> None:
 
 
 @pytest.mark.parametrize("tokens", [[], ["   \n"], ["..."], ["🙂"], ["**"], ["```\nx = 1\n"]])
+@virtual_time
 async def test_b05_an_answer_that_cannot_be_said_is_excused_once_within_a_second(tokens: list[str]) -> None:
     async with table(ScriptedEngines(tokens=tokens)) as t:
         turn = await t.speak(voice(1.0))
@@ -214,6 +222,7 @@ async def test_b05_an_answer_that_cannot_be_said_is_excused_once_within_a_second
     assert t.session.history.exchanges == ()
 
 
+@virtual_time
 async def test_a_typed_question_is_answered_in_text_alone() -> None:
     async with table(ScriptedEngines()) as t:
         turn = await t.session.ask("Hello?", aloud=False)
@@ -222,6 +231,7 @@ async def test_a_typed_question_is_answered_in_text_alone() -> None:
     assert t.speaker.heard == 0
 
 
+@virtual_time
 async def test_push_to_talk_without_a_voice_gives_up() -> None:
     async with table(ScriptedEngines()) as t:
         turn = await t.session.listen(patience_s=3)
@@ -229,6 +239,7 @@ async def test_push_to_talk_without_a_voice_gives_up() -> None:
     assert t.engines.heard_audio == []
 
 
+@virtual_time
 async def test_going_on_before_the_answer_sounds_drops_the_first_answer() -> None:
     async with table(ScriptedEngines(stt_s=1.0)) as t:
         first = t.session.next_turn()

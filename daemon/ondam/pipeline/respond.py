@@ -9,8 +9,7 @@ from ondam.dialog.history import Exchange
 from ondam.errors import EngineError
 from ondam.journal.turn import Turn
 from ondam.pipeline.ports import Engines, Message, Usage
-from ondam.speech.clauses import ClauseCutter
-from ondam.speech.filters import SpokenFilter
+from ondam.speech import Clause, ClauseStream
 from ondam.types import Language, Nanoseconds
 
 
@@ -31,13 +30,12 @@ async def respond(
     language: Language,
     max_tokens: int,
     clock: Callable[[], Nanoseconds],
-) -> AsyncGenerator[str, None]:
+) -> AsyncGenerator[Clause, None]:
     """The answer's clauses, each as soon as it is certain. Marks and figures go into ``turn``.
 
     Raises EngineError; what was yielded before stays valid.
     """
-    spoken = SpokenFilter(language)
-    cutter = ClauseCutter()
+    clauses = ClauseStream(language)
     responder = engines.responder()
     turn.llm_calls += 1
     turn.reply = ""
@@ -52,20 +50,17 @@ async def respond(
                 if turn.engine_ms.llm_first_token is None:
                     turn.engine_ms.llm_first_token = piece.engine_ms
                 turn.reply += piece.text
-                retractions, text = spoken.retractions, spoken.feed(piece.text)
-                if spoken.retractions != retractions:  # all of it so far was reasoning
-                    cutter.clear()
-                for clause in cutter.feed(text):
+                for clause in clauses.feed(piece.text):
                     _note_clause(turn, piece.engine_ms, clock())
                     yield clause
     except EngineError:
         # A sentence that waited only for proof of its end is whole all the same.
-        for clause in cutter.flush():
+        for clause in clauses.flush():
             _note_clause(turn, None, clock())
             yield clause
         raise
     engines.answered("llm")
-    for clause in (*cutter.feed(spoken.finish()), *cutter.finish()):
+    for clause in clauses.finish():
         _note_clause(turn, turn.engine_ms.llm_last_token, clock())
         yield clause
 

@@ -20,7 +20,7 @@ from ondam.pipeline.ports import Engines
 from ondam.pipeline.recognize import mark_last_voice, recognize
 from ondam.pipeline.respond import prompt, respond
 from ondam.pipeline.speak import Speech
-from ondam.speech.clauses import ClauseCutter
+from ondam.speech import Clause, ClauseStream
 from ondam.types import Language, Nanoseconds
 
 log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class TurnRunner:
     def say(self, text: str, language: Language | None = None) -> None:
         """Read ``text`` aloud."""
         self._language = language or self._language
-        self._begin(self._aloud(_ahead(_clauses_of(text))))
+        self._begin(self._aloud(_ahead(_clauses_of(text, self._language))))
 
     def excuse(self, code: str) -> None:
         """Say the message ``code``, in the user's language."""
@@ -84,7 +84,9 @@ class TurnRunner:
         self.heard()
         self._excusing = True
         self._speech = Speech(self.turn, self._gate, self._clock)
-        self._begin(self._aloud(_ahead(_clauses_of(text))) if self.turn.aloud else self._done())
+        self._begin(
+            self._aloud(_ahead(_clauses_of(text, self._language))) if self.turn.aloud else self._done()
+        )
 
     def cancel(self) -> None:
         """Let nothing more be heard or computed."""
@@ -128,7 +130,7 @@ class TurnRunner:
         )
         self._tell(Transcribed(self._clock(), self.turn.id, text))
 
-    async def _aloud(self, clauses: AsyncGenerator[str, None]) -> None:
+    async def _aloud(self, clauses: AsyncGenerator[Clause, None]) -> None:
         watch = asyncio.create_task(self._watch(), name=f"ear of turn {self.turn.id}")
         failure: OndamError | None = None
         try:
@@ -144,10 +146,10 @@ class TurnRunner:
             raise failure
         await self._done()
 
-    async def _shown(self, clauses: AsyncGenerator[str, None]) -> None:
+    async def _shown(self, clauses: AsyncGenerator[Clause, None]) -> None:
         async with aclosing(clauses):
             async for clause in clauses:
-                self.turn.heard = f"{self.turn.heard} {clause}".strip()
+                self.turn.heard = f"{self.turn.heard} {clause.written}".strip()
         self._tell(Heard(self._clock(), self.turn.id, self.turn.heard))
         await self._done()
 
@@ -164,12 +166,12 @@ class TurnRunner:
             await asyncio.sleep(WATCH_S)
 
 
-async def _ahead(clauses: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+async def _ahead(clauses: AsyncGenerator[Clause, None]) -> AsyncGenerator[Clause, None]:
     """The same clauses, made while earlier ones are still being said.
 
     A failure of the maker is raised after the clauses that it had finished: what can be said is said.
     """
-    waiting: asyncio.Queue[str | BaseException | None] = asyncio.Queue(CLAUSES_AHEAD)
+    waiting: asyncio.Queue[Clause | BaseException | None] = asyncio.Queue(CLAUSES_AHEAD)
 
     async def make() -> None:
         try:
@@ -200,7 +202,7 @@ async def _ahead(clauses: AsyncGenerator[str, None]) -> AsyncGenerator[str, None
         maker.cancel()
 
 
-async def _clauses_of(text: str) -> AsyncGenerator[str, None]:
-    cutter = ClauseCutter()
-    for clause in (*cutter.feed(text), *cutter.finish()):
+async def _clauses_of(text: str, language: Language) -> AsyncGenerator[Clause, None]:
+    stream = ClauseStream(language)
+    for clause in (*stream.feed(text), *stream.finish()):
         yield clause

@@ -13,8 +13,7 @@ from ondam.errors import EngineError
 from ondam.journal.turn import Turn
 from ondam.pipeline.gate import Gate
 from ondam.pipeline.ports import Engines, SpeechStart
-from ondam.speech.filters import speakable
-from ondam.speech.reading import reading
+from ondam.speech import Clause
 from ondam.types import Language, Nanoseconds, Samples
 
 log = logging.getLogger(__name__)
@@ -38,24 +37,20 @@ class Speech:
         self._clock = clock
         self._spans: list[Span] = []
 
-    async def speak(self, clauses: AsyncIterator[str], engines: Engines, language: Language) -> None:
+    async def speak(self, clauses: AsyncIterator[Clause], engines: Engines, language: Language) -> None:
         """Say each clause as it comes; returns when the last sample was queued. Raises EngineError."""
         self._gate.open(self._turn.id)
         async for clause in clauses:
-            said = reading(clause, language)
-            if speakable(said):
-                await self._say(clause, said, engines, language)
-            elif self._spans:  # Nothing a voice can say, but part of what was shown.
-                self._spans[-1].text += f" {clause}"
+            await self._say(clause, engines, language)
 
-    async def _say(self, clause: str, said: str, engines: Engines, language: Language) -> None:
+    async def _say(self, clause: Clause, engines: Engines, language: Language) -> None:
         synthesizer = engines.synthesizer()
         self._turn.voice = engines.voice()
         self._turn.marks.set("tts_sent", self._clock())
         resampler: Resampler | None = None
         span: Span | None = None
         try:
-            async with aclosing(synthesizer.synthesize(said, language)) as stream:
+            async with aclosing(synthesizer.synthesize(clause.spoken, language)) as stream:
                 async for piece in stream:
                     if isinstance(piece, SpeechStart):
                         resampler = Resampler(piece.rate_hz, self._gate.rate_hz)
@@ -63,22 +58,22 @@ class Speech:
                         if self._turn.engine_ms.tts_first_audio is None:
                             self._turn.engine_ms.tts_first_audio = piece.engine_ms
                     elif resampler is not None:
-                        span = await self._let_out(resampler.process(piece), clause, span)
+                        span = await self._let_out(resampler.process(piece), clause.written, span)
         except EngineError as error:
             if error.code != "speech_too_long":
                 raise
             # What came is cut and fit to be played; the next clause may be said.
             log.warning("%s", error)
         if resampler is not None:
-            await self._let_out(resampler.finish(), clause, span)
+            await self._let_out(resampler.finish(), clause.written, span)
         engines.answered("tts")
 
-    async def _let_out(self, samples: Samples, clause: str, span: Span | None) -> Span | None:
+    async def _let_out(self, samples: Samples, text: str, span: Span | None) -> Span | None:
         first = await self._gate.write(self._turn.id, samples)
         if first is None:
             return span
         if span is None:
-            span = Span(clause, first, first)
+            span = Span(text, first, first)
             self._spans.append(span)
         span.end = first + len(samples)
         self._turn.answer_s = sum(s.end - s.first for s in self._spans) / self._gate.rate_hz
