@@ -176,31 +176,38 @@ def prefix(dice: random.Random, words: int) -> str:
     return f"{dice.randrange(10**9)} " + " ".join(dice.choice(WORDS) for _ in range(words))
 
 
-async def one_round(engine: Engine, dice: random.Random) -> None:
-    seen = engine.seen
-    short, long = prefix(dice, 12), prefix(dice, LONG)
-    for name, system in (("short", short), ("long", long)):
-        cold = await answer(engine, chat(system, "What is it about?", 4))
-        seen[f"ttft_{name}_cold"].append(cold.first_ms)
-        if name == "long":
-            seen["prefill_tokens_s"].append(cold.timings["prompt_n"] / cold.timings["prompt_ms"] * 1000)
-            seen["prompt_tokens"].append(cold.usage["prompt_tokens"])
-        cached = await answer(engine, chat(system, "And which word comes first?", 4))
-        seen[f"ttft_{name}_cached"].append(cached.first_ms)
-        seen[f"cached_tokens_{name}"].append(cached.usage["prompt_tokens_details"]["cached_tokens"])
-
-    told = await answer(engine, chat(short, "Tell me a story.", DECODED, ignore_eos=True))
-    seen["decode_tokens_s"].append((told.tokens - 1) / (told.whole_ms - told.first_ms) * 1000)
-
-    await leave_in_decode(engine, chat(short, "Tell me a long story.", 400))
-    seen["after_decode_cancel"].append((await answer(engine, chat(short, "Who?", 4))).first_ms)
-
+async def prefill_round(engine: Engine, dice: random.Random) -> None:
+    """What depends on the size of a batch."""
+    seen, short = engine.seen, prefix(dice, 12)
+    cold = await answer(engine, chat(prefix(dice, LONG), "What is it about?", 4))
+    seen["ttft_long_cold"].append(cold.first_ms)
+    seen["prefill_tokens_s"].append(cold.timings["prompt_n"] / cold.timings["prompt_ms"] * 1000)
+    seen["prompt_tokens"].append(cold.usage["prompt_tokens"])
+    await answer(engine, chat(short, "Who?", 4))
     for row, more in (
         ("after_prefill_cancel", {}),
         ("after_prefill_cancel_progress", {"return_progress": True}),
     ):
         await leave_in_prefill(engine, chat(prefix(dice, LONG), "What is it about?", 4, **more))
         seen[row].append((await answer(engine, chat(short, "Who else?", 4))).first_ms)
+
+
+async def whole_round(engine: Engine, dice: random.Random) -> None:
+    """Every row of the table."""
+    await prefill_round(engine, dice)
+    seen = engine.seen
+    short, long = prefix(dice, 12), prefix(dice, LONG)
+    for name, system in (("short", short), ("long", long)):
+        cold = await answer(engine, chat(system, "What is it about?", 4))
+        seen[f"ttft_{name}_cold"].append(cold.first_ms)
+        cached = await answer(engine, chat(system, "And which word comes first?", 4))
+        seen[f"ttft_{name}_cached"].append(cached.first_ms)
+
+    told = await answer(engine, chat(short, "Tell me a story.", DECODED, ignore_eos=True))
+    seen["decode_tokens_s"].append((told.tokens - 1) / (told.whole_ms - told.first_ms) * 1000)
+
+    await leave_in_decode(engine, chat(short, "Tell me a long story.", 400))
+    seen["after_decode_cancel"].append((await answer(engine, chat(short, "Who?", 4))).first_ms)
 
     began = time.perf_counter()
     both = await asyncio.gather(
@@ -255,6 +262,8 @@ def table(engines: list[Engine]) -> str:
     lines = ["| median (min-max) | " + " | ".join(e.label for e in engines) + " |"]
     lines.append("|---|" + "---:|" * len(engines))
     for row, title in ROWS.items():
+        if not all(e.seen[row] for e in engines):
+            continue
         cells = []
         for e in engines:
             values = e.seen[row]
@@ -291,7 +300,7 @@ async def run(arguments: argparse.Namespace) -> None:
             for number in range(-1, arguments.rounds):
                 print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr)
                 for engine in dice.sample(engines, len(engines)):
-                    await one_round(engine, dice)
+                    await (prefill_round if arguments.batches else whole_round)(engine, dice)
                 if number == -1:  # the first round only settles the engines
                     for engine in engines:
                         engine.seen.clear()

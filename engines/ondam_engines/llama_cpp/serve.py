@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,12 @@ def settings(given: launch.Launch) -> tuple[ServerSettings, ModelSettings]:
 
 def prepared(given: launch.Launch, model: Any) -> Floor:
     """Put our template, meter and stop point into ``model`` (``llama_cpp.Llama``, which is untyped)."""
+    # OpenMP keeps a team of threads for each thread that ever computed. Where they are more than the cores it
+    # lets them sleep at each barrier: half the tokens a second. So it is always one thread that computes.
+    computing = ThreadPoolExecutor(1, "compute")
+    evaluate = model.eval
+    model.eval = lambda tokens: computing.submit(evaluate, tokens).result()
+
     flag = StopFlag()
     callback = ctypes.cast(flag.function, llama_cpp.ggml_abort_callback)
     llama_cpp.llama_set_abort_callback(model.ctx, callback, flag.data)
