@@ -244,6 +244,12 @@ def run(launch: Launch, load: Callable[[Launch], Service]) -> NoReturn:
 
 
 async def _live(launch: Launch, load: Callable[[Launch], Service]) -> int:
+    try:
+        # Before anything is loaded or written: the report there may be that of the engine that is serving.
+        clear_stale(launch.socket)
+    except OSError as error:
+        _LOG.error("the engine could not start: %s", error)
+        return 1
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
