@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.clients.scripted import Script, Server
+from tests.unit.clients.scripted import Script, Serve, Server
 from tests.unit.clients.virtual_loop import VirtualLoop
-
-Serve = Callable[..., Awaitable[Server]]
 
 
 def pytest_asyncio_loop_factories(

@@ -112,3 +112,7 @@ class Server:
             self.open -= 1
             self.tasks.discard(task)
             writer.close()
+
+
+Serve = Callable[..., Awaitable[Server]]
+"""``await serve(script)``: see the fixture."""

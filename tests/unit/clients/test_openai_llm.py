@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from tests.unit.clients.conftest import Serve
 from tests.unit.clients.scripted import (
     CHUNKED,
     DONE,
@@ -15,6 +14,7 @@ from tests.unit.clients.scripted import (
     SSE,
     Connection,
     Script,
+    Serve,
     framed,
     said,
 )

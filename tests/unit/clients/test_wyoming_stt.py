@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.clients.conftest import Serve
-from tests.unit.clients.scripted import Connection
+from tests.unit.clients.scripted import Connection, Serve
 
 from ondam.clients.wyoming_frames import LONGEST_LINE
 from ondam.clients.wyoming_stt import WyomingRecognizer

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.clients.conftest import Serve
-from tests.unit.clients.scripted import Connection, Script
+from tests.unit.clients.scripted import Connection, Script, Serve
 
 from ondam.clients.wyoming_tts import WyomingSynthesizer
 from ondam.errors import EngineError
