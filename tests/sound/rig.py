@@ -23,6 +23,11 @@ import numpy.typing as npt
 from ondam.types import Audio, Samples
 
 RATE_HZ = 48_000
+
+SOON = ("nice", "-n", "-10")
+"""Before each of the rig's programs: on a busy machine the rig itself would stutter. Without the right to it,
+they run all the same."""
+
 LEFT, RIGHT = "front-left", "front-right"
 PROGRAMS = {
     "pulseaudio": ("pulseaudio", "pactl", "paplay", "parec"),
@@ -142,8 +147,7 @@ class SoundRig:
     def say(self, audio: Audio) -> subprocess.Popen[bytes]:
         """Speak into the microphone. Returns at once; ``wait`` for the process to have it all said."""
         player = subprocess.Popen(
-            f"paplay --raw --format=s16le --channels=1 --rate={audio.rate_hz}".split()
-            + ["--latency-msec=20", "-d", "micfeed"],
+            _command("paplay", "-d micfeed --latency-msec=40 --channels=1", audio.rate_hz),
             stdin=subprocess.PIPE,
             env=self._env(),
         )
@@ -157,8 +161,7 @@ class SoundRig:
     def record(self) -> Iterator[Recording]:
         """Record the room; the recording is complete when the block has ended."""
         recorder = subprocess.Popen(
-            f"parec --raw -d card.monitor --format=s16le --channels=2 --rate={RATE_HZ} --latency-msec=20"
-            f" --channel-map={LEFT},{RIGHT}".split(),
+            _command("parec", f"-d card.monitor --latency-msec=20 --channel-map={LEFT},{RIGHT}", RATE_HZ),
             stdout=subprocess.PIPE,
             env=self._env(),
         )
@@ -191,10 +194,10 @@ class SoundRig:
         return {**os.environ, **self.environment}
 
     def _spawn(self, *command: str, **environment: str) -> None:
-        with (self._folder / f"{Path(command[0]).name}.log").open("ab") as log:
+        with (self._folder / f"{command[0]}.log").open("ab") as log:
             self._processes.append(
                 subprocess.Popen(
-                    command,
+                    [*SOON, *command],
                     env=self._env() | environment,
                     stdout=log,
                     stderr=log,
@@ -234,6 +237,10 @@ def onsets(
     loud = np.flatnonzero(np.abs(samples.astype(np.int32)) > threshold)
     begins = loud[np.insert(np.diff(loud) > apart_s * rate_hz, 0, True)] if len(loud) else loud
     return [float(begin / rate_hz) for begin in begins]
+
+
+def _command(program: str, options: str, rate_hz: int) -> list[str]:
+    return [*SOON, program, "--raw", "--format=s16le", f"--rate={rate_hz}", *options.split()]
 
 
 def _feed(player: subprocess.Popen[bytes], data: bytes) -> None:

@@ -1,12 +1,16 @@
-"""From what the configuration calls a microphone or a speaker to one."""
+"""From what the configuration calls a microphone or a speaker to one, and what there is to call."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
+from ondam.audio.devices import Device
 from ondam.audio.faults import Clock, OnFault, log_fault
 from ondam.audio.microphone import DeviceMicrophone
+from ondam.audio.portaudio import portaudio
+from ondam.audio.pulse import pulse_watch
 from ondam.audio.simulated import NoMicrophone, WavMicrophone, WavSpeaker
 from ondam.audio.speaker import DeviceSpeaker
 from ondam.pipeline.ports import Microphone, Speaker
@@ -39,3 +43,18 @@ def open_speaker(
     if spec.startswith("wav:"):
         return WavSpeaker(Path(spec.removeprefix("wav:")), clock=clock)
     return DeviceSpeaker(spec, latency_ms=latency_ms, on_fault=on_fault, clock=clock)
+
+
+async def list_devices(timeout_s: float = 2.0) -> tuple[Device, ...]:
+    """The microphones and speakers that could be named. Empty when the sound system does not answer in time.
+
+    Raises AudioError when PortAudio is not installed or does not work.
+    """
+    watch = pulse_watch()
+    await watch.looked(timeout_s)
+    if watch.state.running:
+        return tuple(device for device in watch.state.devices if not device.monitor)
+    try:
+        return await asyncio.wait_for(portaudio().devices(), timeout_s)
+    except TimeoutError:
+        return ()

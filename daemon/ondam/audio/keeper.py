@@ -13,8 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from ondam.audio.backoff import Backoff
 from ondam.audio.devices import Device, Kind, choose
 from ondam.audio.faults import Clock, OnFault, Sleep
-from ondam.audio.portaudio import PortAudio, list_devices, refresh
-from ondam.audio.pulse import PulseWatch, ServerState
+from ondam.audio.pulse import ServerState
 from ondam.errors import AudioError
 from ondam.types import Nanoseconds
 
@@ -46,6 +45,30 @@ class Stream(Protocol):
         """Let go of the device. On PortAudio's thread."""
 
 
+class Host(Protocol):
+    """PortAudio's thread: see ``portaudio.PortAudio``."""
+
+    refresh_wanted: bool
+
+    async def call(self, job: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
+        """The result of ``job``."""
+
+    async def devices(self) -> tuple[Device, ...]:
+        """What PortAudio lists now."""
+
+
+class Watch(Protocol):
+    """What the sound server says: see ``pulse.PulseWatch``."""
+
+    state: ServerState
+
+    async def looked(self, timeout_s: float) -> None:
+        """Return when ``state`` is known."""
+
+    def listen(self, heard: Callable[[], None]) -> Callable[[], None]:
+        """Call ``heard`` after each change. Returns what ends it."""
+
+
 StreamT = TypeVar("StreamT", bound=Stream)
 
 
@@ -62,12 +85,14 @@ class Keeper(Generic[StreamT]):
         on_lost: Callable[[], None],
         on_fault: OnFault,
         on_look: Callable[[], None] = lambda: None,
-        host: PortAudio,
-        watch: PulseWatch,
+        busy: Callable[[], bool] = lambda: False,
+        host: Host,
+        watch: Watch,
         clock: Clock,
         sleep: Sleep,
     ) -> None:
-        """``open_device`` runs on PortAudio's thread, the others on the loop, ``on_look`` at each look."""
+        """``open_device`` runs on PortAudio's thread, the others on the loop: ``on_look`` at each look,
+        ``busy`` to ask whether the device may be closed for a moment."""
         self._kind = kind
         self._spec = spec
         self._open_device = open_device
@@ -75,6 +100,7 @@ class Keeper(Generic[StreamT]):
         self._on_lost = on_lost
         self._on_fault = on_fault
         self._on_look = on_look
+        self._busy = busy
         self._host = host
         self._watch = watch
         self._clock = clock
@@ -159,8 +185,7 @@ class Keeper(Generic[StreamT]):
         found = choose(self._spec, self._kind, server.devices)
         if found or (server.running and self._spec == "default"):
             return found
-        await self._host.call(refresh)
-        return choose(self._spec, self._kind, await self._host.call(list_devices))
+        return choose(self._spec, self._kind, await self._host.devices())
 
     async def _until_lost(self, stream: Stream, device: Device) -> str | None:
         """The fault that ends this stream; None when there is a better device, or we are closing."""
@@ -189,7 +214,7 @@ class Keeper(Generic[StreamT]):
             astray = astray + 1 if _astray(device, server) else 0
             if astray >= 2:
                 return f"{self._kind}_moved"
-            if self._better(device, server):
+            if self._better(device, server) or self._in_the_way(device):
                 return None
             if last_ns and not healthy and not astray:
                 healthy = True
@@ -202,6 +227,10 @@ class Keeper(Generic[StreamT]):
             return False
         best = choose(self._spec, self._kind, server.devices)
         return best is not None and best.name != device.name
+
+    def _in_the_way(self, device: Device) -> bool:
+        """Somebody misses a device that PortAudio can only find while nothing is open."""
+        return device.system == "portaudio" and self._host.refresh_wanted and not self._busy()
 
     async def _rest(self, seconds: float) -> None:
         """``seconds``, or less when the sound server has news; never none, so that no loop is busy."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -13,9 +13,9 @@ import numpy as np
 
 from ondam.audio.devices import Device
 from ondam.audio.faults import Clock, OnFault, Sleep
-from ondam.audio.keeper import Keeper
-from ondam.audio.portaudio import PortAudio, RawStream, close_stream, open_stream, portaudio
-from ondam.audio.pulse import PulseWatch, pulse_watch
+from ondam.audio.keeper import Host, Keeper, Watch
+from ondam.audio.portaudio import RawStream, close_stream, open_stream, portaudio
+from ondam.audio.pulse import pulse_watch
 from ondam.audio.resample import Resampler, mixed
 from ondam.audio.streamclock import StreamClock
 from ondam.types import HEARING_RATE_HZ, Block, Nanoseconds, Samples
@@ -30,6 +30,9 @@ BLOCK = HEARING_RATE_HZ // 100
 RING = 200
 """Callbacks kept for a loop that is busy: 2 s, then the oldest are lost."""
 
+CALLBACKS = 1000
+"""Callbacks whose duration is remembered: 10 s."""
+
 ZEROS_NOTICE = 30 * HEARING_RATE_HZ
 """Exact zeros for so long are told: a muted microphone, or a virtual source with nothing behind it."""
 
@@ -41,7 +44,8 @@ class MicrophoneStream:
         """Opens it: on PortAudio's thread. Raises AudioError."""
         self.ring: deque[tuple[bytes, Nanoseconds]] = deque(maxlen=RING)
         self.last_callback_ns: Nanoseconds | None = None
-        self.longest_callback_ns: Nanoseconds = 0
+        self.callbacks_ns: deque[Nanoseconds] = deque(maxlen=CALLBACKS)
+        """How long each of the latest callbacks took."""
         self.overflows = 0
         self.finished = False
         self._arrived = arrived
@@ -78,7 +82,7 @@ class MicrophoneStream:
         self.ring.append((bytes(data), now_ns - age_ns))
         self.last_callback_ns = now_ns
         self._arrived()
-        self.longest_callback_ns = max(self.longest_callback_ns, self._clock() - now_ns)
+        self.callbacks_ns.append(self._clock() - now_ns)
 
     def _finish(self) -> None:
         self.finished = True
@@ -125,8 +129,8 @@ class DeviceMicrophone:
         on_fault: OnFault,
         clock: Clock = time.monotonic_ns,
         sleep: Sleep = asyncio.sleep,
-        host: PortAudio | None = None,
-        watch: PulseWatch | None = None,
+        host: Host | None = None,
+        watch: Watch | None = None,
     ) -> None:
         """On the running loop: the device is looked for at once."""
         self._loop = asyncio.get_running_loop()
@@ -156,9 +160,9 @@ class DeviceMicrophone:
         return self._keeper.name
 
     @property
-    def longest_callback_ns(self) -> Nanoseconds:
-        """The longest that the audio callback of the open device has taken."""
-        return self._stream.longest_callback_ns if self._stream else 0
+    def callbacks_ns(self) -> Sequence[Nanoseconds]:
+        """How long each of the latest audio callbacks of the open device took."""
+        return tuple(self._stream.callbacks_ns) if self._stream else ()
 
     async def blocks(self) -> AsyncGenerator[Block, None]:
         """See ``ports.Microphone``. One listener at a time."""

@@ -13,7 +13,9 @@ import contextlib
 import logging
 import os
 import queue
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import ModuleType
@@ -46,12 +48,21 @@ class RawStream(Protocol):
         """Let go of it."""
 
 
+REFRESH_EVERY_S = 30.0
+"""Streams that work make way for another look at the devices this often at most."""
+
+SWITCH_INTERVAL_S = 0.0005
+"""How long a thread of ours may keep the interpreter from the audio callback: a tenth of Python's default."""
+
+
 class PortAudio:
-    """Runs jobs one after the other. ``open_streams`` is read and written on its thread alone."""
+    """Runs jobs one after the other. What is not said to be else belongs to its thread."""
 
     def __init__(self) -> None:
         self.open_streams = 0
-        self._stale = False
+        self.refreshed_at_s = -REFRESH_EVERY_S
+        self.refresh_wanted = False
+        """Read anywhere: a device is missed that can only be found while all streams are closed."""
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="ondam-portaudio", daemon=True)
         self._thread.start()
@@ -86,6 +97,11 @@ class PortAudio:
         self._jobs.put(run)
         return await done
 
+    async def devices(self) -> tuple[Device, ...]:
+        """What PortAudio lists now. Raises AudioError."""
+        await self.call(refresh)
+        return await self.call(list_devices)
+
     def _run(self) -> None:
         while True:
             self._jobs.get()()
@@ -100,6 +116,7 @@ def sounddevice() -> ModuleType:
     # Its own handler at exit stops streams and so waits for a server that may hang; ours are closed by then,
     # or cannot be.
     atexit.unregister(module._exit_handler)
+    sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_INTERVAL_S))
     found: ModuleType = module
     return found
 
@@ -107,8 +124,13 @@ def sounddevice() -> ModuleType:
 def refresh() -> bool:
     """Let PortAudio look for devices anew; only without open streams does it. Only on the thread."""
     sd = sounddevice()
-    if portaudio().open_streams:
-        return False  # ending the library would pull the streams from under their owners
+    host = portaudio()
+    if host.open_streams:
+        # Ending the library would pull the streams from under their owners.
+        host.refresh_wanted = time.monotonic() - host.refreshed_at_s > REFRESH_EVERY_S
+        return False
+    host.refresh_wanted = False
+    host.refreshed_at_s = time.monotonic()
     try:
         if sd._initialized:
             sd._terminate()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -13,9 +14,9 @@ import numpy.typing as npt
 
 from ondam.audio.devices import Device
 from ondam.audio.faults import Clock, OnFault, Sleep
-from ondam.audio.keeper import Keeper
-from ondam.audio.portaudio import PortAudio, RawStream, close_stream, open_stream, portaudio
-from ondam.audio.pulse import PulseWatch, pulse_watch
+from ondam.audio.keeper import Host, Keeper, Watch
+from ondam.audio.portaudio import RawStream, close_stream, open_stream, portaudio
+from ondam.audio.pulse import pulse_watch
 from ondam.audio.resample import Resampler
 from ondam.audio.simulated import QUEUE_NS, SPEAKER_RATE_HZ, WAKE_S
 from ondam.audio.streamclock import StreamClock
@@ -23,7 +24,10 @@ from ondam.audio.timeline import Timeline
 from ondam.types import Nanoseconds, Samples
 
 PATIENCE_NS = 1_000_000_000
-"""A speaker that is gone for less is waited for; after that, what is written is dropped as unheard."""
+"""A speaker that comes back sooner goes on where it stopped; else what was written is dropped as unheard."""
+
+CALLBACKS = 1000
+"""Callbacks whose duration is remembered: 10 s."""
 
 REPORTS = 1000
 """Callbacks remembered until somebody asks what was heard: 10 s; the keeper asks four times a second."""
@@ -63,7 +67,8 @@ class SpeakerStream:
         self.taken = 0
         """Frames that left the queue, heard or dropped."""
         self.last_callback_ns: Nanoseconds | None = None
-        self.longest_callback_ns: Nanoseconds = 0
+        self.callbacks_ns: deque[Nanoseconds] = deque(maxlen=CALLBACKS)
+        """How long each of the latest callbacks took."""
         self.underruns = 0
         self.finished = False
         self._latency_s = latency_s
@@ -77,6 +82,15 @@ class SpeakerStream:
     def close(self) -> None:
         """On PortAudio's thread."""
         close_stream(self._stream)
+
+    def left(self) -> list[Piece]:
+        """What was queued and not taken. Only after ``close``."""
+        left = [piece for piece in self.queue if piece.era == self.era]
+        if left and self._offset and left[0] is self.queue[0]:
+            head = left[0]
+            first = head.first + self._offset * SPEAKER_RATE_HZ // self.rate_hz
+            left[0] = Piece(head.samples[self._offset :], first, head.era)
+        return left
 
     def _make(self, sd: ModuleType, index: int, rate_hz: int, channels: int) -> RawStream:
         self._rate_hz = rate_hz
@@ -108,7 +122,7 @@ class SpeakerStream:
         self._position += frames
         self._sounding = filled == frames
         self.last_callback_ns = now_ns
-        self.longest_callback_ns = max(self.longest_callback_ns, self._clock() - now_ns)
+        self.callbacks_ns.append(self._clock() - now_ns)
 
     def _take(self, room: npt.NDArray[np.int16], skip: int, at_ns: Nanoseconds) -> int:
         """Fill the beginning of ``room`` from the first piece. Returns how many frames."""
@@ -156,13 +170,14 @@ class DeviceSpeaker:
         on_fault: OnFault,
         clock: Clock = time.monotonic_ns,
         sleep: Sleep = asyncio.sleep,
-        host: PortAudio | None = None,
-        watch: PulseWatch | None = None,
+        host: Host | None = None,
+        watch: Watch | None = None,
     ) -> None:
         """On the running loop: the device is looked for at once."""
         self._clock = clock
         self._sleep = sleep
         self._stream: SpeakerStream | None = None
+        self._before: SpeakerStream | None = None
         self._stream_clock = StreamClock()
         self._resampler = Resampler(SPEAKER_RATE_HZ, SPEAKER_RATE_HZ)
         self._gone_since_ns = clock()
@@ -181,6 +196,7 @@ class DeviceSpeaker:
             on_lost=self._lost,
             on_fault=on_fault,
             on_look=self._catch_up,
+            busy=self._to_come,
             host=host or portaudio(),
             watch=watch or pulse_watch(),
             clock=clock,
@@ -199,9 +215,9 @@ class DeviceSpeaker:
         return self._underruns + (self._stream.underruns if self._stream else 0)
 
     @property
-    def longest_callback_ns(self) -> Nanoseconds:
-        """The longest that the audio callback of the open device has taken."""
-        return self._stream.longest_callback_ns if self._stream else 0
+    def callbacks_ns(self) -> Sequence[Nanoseconds]:
+        """How long each of the latest audio callbacks of the open device took."""
+        return tuple(self._stream.callbacks_ns) if self._stream else ()
 
     async def write(self, samples: Samples) -> int:
         """See ``ports.Speaker``. One writer at a time.
@@ -227,6 +243,7 @@ class DeviceSpeaker:
     def flush(self) -> None:
         """See ``ports.Speaker``: the fade begins in the next 10 ms that the device asks for."""
         self._flushes += 1
+        self._before = None
         if self._stream:
             self._stream.era += 1
 
@@ -253,15 +270,20 @@ class DeviceSpeaker:
 
     def _must_wait(self) -> bool:
         if not self._stream:
-            return self._clock() - self._gone_since_ns < PATIENCE_NS
+            return self._may_come_back()
         ahead = self._queued - self._stream.taken
         return ahead * 1_000_000_000 // self._stream.rate_hz > QUEUE_NS
 
     def _to_come(self) -> bool:
         if self._stream and self._queued > self._stream.taken:
             return True
+        if self._before and self._before.queue and self._may_come_back():
+            return True
         self._catch_up()
         return (self._timeline.end_ns or 0) > self._clock()
+
+    def _may_come_back(self) -> bool:
+        return self._clock() - self._gone_since_ns < PATIENCE_NS
 
     def _catch_up(self) -> None:
         """Take over what the callbacks left."""
@@ -277,6 +299,11 @@ class DeviceSpeaker:
         self._stream_clock = StreamClock()
         self._resampler = Resampler(SPEAKER_RATE_HZ, stream.rate_hz)
         self._queued = 0
+        if self._before and self._may_come_back() and self._before.rate_hz == stream.rate_hz:
+            for piece in self._before.left():
+                stream.queue.append(piece._replace(era=stream.era))
+                self._queued += len(piece.samples)
+        self._before = None
         self._stream = stream
 
     def _lost(self) -> None:
@@ -285,5 +312,5 @@ class DeviceSpeaker:
             self._underruns += self._stream.underruns
             # What the device had taken but not yet played went with it.
             self._timeline.cut(self._stream.last_callback_ns or self._clock())
-        self._stream = None
+        self._before, self._stream = self._stream, None
         self._gone_since_ns = self._clock()
