@@ -36,6 +36,7 @@ async def respond(
     Raises EngineError; what was yielded before stays valid.
     """
     clauses = ClauseStream(language)
+    cut_off = False
     responder = engines.responder()
     turn.llm_calls += 1
     turn.reply = ""
@@ -45,6 +46,7 @@ async def respond(
             async for piece in stream:
                 if isinstance(piece, Usage):
                     _note_usage(turn, piece)
+                    cut_off = piece.finish_reason == "length"
                     continue
                 turn.marks.set("llm_first_token", clock())
                 if turn.engine_ms.llm_first_token is None:
@@ -60,6 +62,8 @@ async def respond(
             yield clause
         raise
     engines.answered("llm")
+    if cut_off and turn.clauses:
+        return  # Half a sentence at the limit is worse than none: the answer ends with its last whole clause.
     for clause in clauses.finish():
         _note_clause(turn, turn.engine_ms.llm_last_token, clock())
         yield clause

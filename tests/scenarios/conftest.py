@@ -1,0 +1,22 @@
+"""One resident daemon for the scenarios that only ask; others start their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from tests.scenarios.house import House
+
+
+@pytest.fixture(scope="session")
+def resident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """A daemon in English with the embedded models, without devices, ready."""
+    house = House(tmp_path_factory.mktemp("resident"), {"language": "en"})
+    house.open()
+    try:
+        asyncio.run(house.ready())
+        yield house
+    finally:
+        house.close()
