@@ -76,6 +76,7 @@ class SpeakerStream:
         self._position = 0
         self._offset = 0
         self._sounding = False
+        self._fading = False
         self._stream = open_stream(device, self._make, SPEAKER_RATE_HZ)
         self.rate_hz = round(self._stream.samplerate)
 
@@ -114,13 +115,14 @@ class SpeakerStream:
         # Some drivers report no time at all; then it is heard when the asked-for latency has passed.
         at_ns = now_ns + round((ahead_s if 0 < ahead_s < 2 else self._latency_s) * 1e9)
         filled = 0
+        self._fading = False
         while filled < frames and self.queue:
             filled += self._take(out[filled:], filled, at_ns)
         out[filled:] = 0
         if not filled:
             self.reports.append(Report(self._position, at_ns, 0, 0, 0))
         self._position += frames
-        self._sounding = filled == frames
+        self._sounding = filled == frames and not self._fading
         self.last_callback_ns = now_ns
         self.callbacks_ns.append(self._clock() - now_ns)
 
@@ -135,6 +137,7 @@ class SpeakerStream:
         samples = piece.samples[self._offset : self._offset + len(room)]
         count = len(samples)
         if stale:
+            self._fading = True
             room[:count] = (samples * np.linspace(1, 0, count)).astype(np.int16)[:, None]
         else:
             room[:count] = samples[:, None]
