@@ -19,7 +19,7 @@ class OndamError(Exception):
 
     exit_code = 1
 
-    def __init__(self, code: str, **facts: object) -> None:
+    def __init__(self, code: str, /, **facts: object) -> None:
         super().__init__(code, facts)
         self.code = code
         self.facts = facts

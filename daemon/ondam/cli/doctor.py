@@ -129,7 +129,7 @@ def _sound(config: Config) -> Iterator[Finding]:
         elif spec == "none" or spec.startswith("wav:"):
             yield Finding("sound", True, say("doctor_sound_devices", kind=say(f"cli_{kind}"), names=spec))
         else:
-            told = message("doctor_sound_none", reader_language(), kind=kind)
+            told = message("doctor_sound_none", reader_language(), kind=say(f"cli_{kind}"), key=kind)
             yield Finding("sound", False, told.text, told.next)
 
 

@@ -97,7 +97,7 @@ def _usage(error: click.UsageError, wants_json: bool) -> int:
     return _tell("cli_usage", USAGE, wants_json, problem=error.format_message(), help=f"{where} --help")
 
 
-def _tell(code: str, exit_code: int, wants_json: bool, **facts: object) -> int:
+def _tell(code: str, exit_code: int, wants_json: bool, /, **facts: object) -> int:
     from ondam.messages import message, reader_language
 
     told = message(code, reader_language(), **facts)

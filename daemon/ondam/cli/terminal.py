@@ -49,7 +49,7 @@ def print_json(value: object) -> None:
     click.echo(json.dumps(value, ensure_ascii=False))
 
 
-def say(code: str, **facts: object) -> str:
+def say(code: str, /, **facts: object) -> str:
     """A text in the reader's language."""
     return text(code, reader_language(), **facts)
 

@@ -42,7 +42,7 @@ def catalog() -> dict[str, dict[str, Any]]:
     return entries
 
 
-def message(code: str, language: Language, **facts: object) -> Message:
+def message(code: str, language: Language, /, **facts: object) -> Message:
     """The entry ``code`` in ``language`` with its placeholders filled. Raises KeyError on an unknown code."""
     entry = catalog()[code]
     after = entry.get("next", "")
@@ -51,7 +51,7 @@ def message(code: str, language: Language, **facts: object) -> Message:
     return Message(code, entry[language].format(**facts), after.format(**facts))
 
 
-def text(code: str, language: Language, **facts: object) -> str:
+def text(code: str, language: Language, /, **facts: object) -> str:
     """Only the text of ``message``."""
     return message(code, language, **facts).text
 

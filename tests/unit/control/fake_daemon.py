@@ -23,7 +23,7 @@ RATE_HZ = 22_050
 async def until(condition: Callable[[], bool]) -> None:
     """Return when ``condition`` holds; TimeoutError after 5 s."""
     async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 - what is waited for happens in code that knows no Event
+        while not condition():
             await asyncio.sleep(0.001)
 
 
