@@ -1,0 +1,130 @@
+"""Writes the reference parts of docs/ from the code. ``--check`` changes nothing and fails where they differ.
+
+A part is what stands between ``<!-- generated: NAME -->`` and ``<!-- end -->`` in a page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import sys
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from ondam.cli import command as ondam
+from ondam.control import wire
+from ondam.control.failure import STATUSES
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+PART = re.compile(r"(<!-- generated: (?P<name>[a-z_]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def commands() -> Iterator[str]:
+    context = click.Context(ondam, info_name="ondam", max_content_width=100)
+    for name in ondam.list_commands(context):
+        found = ondam.get_command(context, name)
+        assert found is not None
+        yield from one_command(found, click.Context(found, info_name=name, parent=context), "##")
+
+
+def one_command(command: click.Command, context: click.Context, heading: str) -> Iterator[str]:
+    pieces = command.collect_usage_pieces(context)
+    yield f"{heading} `{' '.join([context.command_path, *pieces])}`\n"
+    yield paragraphs(command.help or "")
+    records = (option.get_help_record(context) for option in command.params)
+    rows = [record for record in records if record and record[1]]
+    if rows:
+        yield "| option | meaning |\n|---|---|"
+        yield from (f"| `{cell(option)}` | {cell(meaning)} |" for option, meaning in rows)
+        yield ""
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from one_command(child, click.Context(child, info_name=name, parent=context), "###")
+
+
+def routes() -> Iterator[str]:
+    yield "| call | who | takes | gives |\n|---|---|---|---|"
+    for route in wire.ROUTES:
+        takes = f"{route.takes} (at most {size(route.limit)})" if route.limit else route.takes
+        cells = (f"`{route.method} {route.path}`", route.permission, takes, route.gives)
+        yield f"| {' | '.join(map(cell, cells))} |"
+
+
+def shapes() -> Iterator[str]:
+    for name, shape in vars(wire).items():
+        if typing.is_typeddict(shape) and shape.__module__ == wire.__name__:
+            yield f"### {name}\n"
+            yield paragraphs(shape.__doc__ or "")
+            yield "| field | type |\n|---|---|"
+            for field, hint in shape.__annotations__.items():
+                written = getattr(hint, "__forward_arg__", str(hint))
+                yield f"| `{field}` | `{cell(written)}` |"
+            yield ""
+
+
+def words() -> Iterator[str]:
+    yield "| type | values |\n|---|---|"
+    for name in ("State", "DeviceState", "EngineState", "Permission", "Layer"):
+        yield f"| {name} | {', '.join(f'`{value}`' for value in typing.get_args(getattr(wire, name)))} |"
+
+
+def statuses() -> Iterator[str]:
+    yield "| status | code |\n|---|---|"
+    for code, status in sorted(STATUSES.items(), key=lambda item: item[1]):
+        yield f"| {status} | `{code}` |"
+    yield "| 503 | every other one |"
+
+
+PARTS: dict[str, Callable[[], Iterator[str]]] = {
+    "commands": commands,
+    "routes": routes,
+    "shapes": shapes,
+    "words": words,
+    "statuses": statuses,
+}
+
+
+def paragraphs(text: str) -> str:
+    """reStructuredText's double backticks as Markdown's single ones."""
+    return inspect.cleandoc(text).replace("``", "`") + "\n"
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def size(count: int) -> str:
+    return f"{count // wire.MIB} MiB" if count >= wire.MIB else f"{count // wire.KIB} KiB"
+
+
+def fresh(page: str) -> str:
+    def part(found: re.Match[str]) -> str:
+        written = "\n".join(PARTS[found["name"]]()).strip()
+        return f"{found[1]}\n{written}\n\n{found[3]}"
+
+    return PART.sub(part, page)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing, fail where a page differs")
+    check: bool = parser.parse_args().check
+    stale = [path for path in sorted(DOCS.glob("*.md")) if fresh(page := path.read_text("utf-8")) != page]
+    for path in stale:
+        if check:
+            print(f"{path.relative_to(DOCS.parent)} is not what the code says: run script/generate_docs.py")
+        else:
+            path.write_text(fresh(path.read_text("utf-8")), "utf-8")
+            print(f"wrote {path.relative_to(DOCS.parent)}")
+    return 1 if stale and check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
