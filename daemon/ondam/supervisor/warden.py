@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 WITHIN_S = 3.0
+LET_GO_S = 0.5
 
 
 class Warden:
@@ -49,9 +50,12 @@ class Warden:
         """Let it go; it ends by itself when the pipe is closed, and is waited for at most a moment."""
         if self._process is not None:
             self._close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                # It looks once for leftovers before it ends. One that hangs is no reason not to stop.
-                self._process.wait(timeout=1.0)
+            try:
+                self._process.wait(timeout=LET_GO_S)
+            except subprocess.TimeoutExpired:
+                # It looks once for leftovers before it ends, and there are none: we have looked ourselves.
+                self._process.kill()
+                self._process.wait()
             self._process = None
 
     def _close(self) -> None:
