@@ -17,6 +17,7 @@ from ondam.audio.keeper import Host, Keeper, Watch
 from ondam.audio.portaudio import RawStream, close_stream, open_stream, portaudio
 from ondam.audio.pulse import pulse_watch
 from ondam.audio.resample import Resampler, mixed
+from ondam.audio.simulated import BLOCK
 from ondam.audio.streamclock import StreamClock
 from ondam.types import HEARING_RATE_HZ, Block, Nanoseconds, Samples
 
@@ -26,7 +27,6 @@ DEVICE_RATE_HZ = 48_000
 LATENCY_S = 0.02
 """Asked of the device. Half of it brings nothing under PulseAudio, more is heard later."""
 
-BLOCK = HEARING_RATE_HZ // 100
 RING = 200
 """Callbacks kept for a loop that is busy: 2 s, then the oldest are lost."""
 

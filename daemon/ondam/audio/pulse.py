@@ -76,7 +76,7 @@ class PulseWatch:
     def _run(self) -> None:
         try:
             import pulsectl
-        except OSError:  # no libpulse: then there is no server that PortAudio could reach either
+        except (ImportError, OSError):  # not Linux, or no libpulse: then PortAudio reaches no server either
             self._publish(ServerState())
             return
         retry_s = RETRY_FIRST_S

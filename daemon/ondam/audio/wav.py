@@ -6,13 +6,16 @@ import os
 import tempfile
 import wave
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import soundfile
 
 from ondam.audio.resample import to_int16
 from ondam.errors import AudioError
 from ondam.types import Audio, Samples
+
+if TYPE_CHECKING:
+    import soundfile
 
 FRAMES_AT_ONCE = 1 << 16
 
@@ -22,6 +25,8 @@ def read_wav(path: Path) -> Audio:
 
     A file that ends early (a copy broken off, a recorder that was killed) gives the samples it holds.
     """
+    import soundfile  # 5 MB that a daemon with a sound card never needs
+
     try:
         with path.open("rb") as file:
             start = file.read(24)
