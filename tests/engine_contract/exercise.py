@@ -25,9 +25,7 @@ SENTENCES: dict[Language, str] = {
     "en": "The sky is clear today, and there is a little wind.",
 }
 
-WORDS = (
-    """time year people way day man thing woman life child world school state family hand part place case"""
-)
+WORDS = "time year people way day man thing woman life child world school state family hand part place case"
 
 _words = random.Random(0)
 _numbers = itertools.count()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable
@@ -15,6 +16,16 @@ from tests.engine_contract.launched import Launched
 Long = Callable[[asyncio.Event], Awaitable[None]]
 
 TRIES = 5
+
+BUSY_LOAD = 2.0 * (os.cpu_count() or 1)
+"""The suite by itself never makes more; above it, what is measured is the other programs."""
+
+
+def quiet_or_skip() -> None:
+    """Milliseconds mean nothing on a machine that computes something else."""
+    load = os.getloadavg()[0]
+    if load > BUSY_LOAD:
+        pytest.skip(f"the machine is busy with other work: load {load:.1f}")
 
 
 async def seconds(work: Awaitable[object]) -> float:
@@ -35,6 +46,7 @@ async def left_behind(long: Long) -> bool:
 
 
 async def check_busy(engine: Launched, exercise: Exercise, long: Long) -> None:
+    quiet_or_skip()
     allowed_s = engine.prepared.folder.manifest.limits.busy_after_cancel_ms / 1e3
     await exercise.short()
     normal_s, after_s = [], []
@@ -43,6 +55,7 @@ async def check_busy(engine: Launched, exercise: Exercise, long: Long) -> None:
         if not await left_behind(long):
             pytest.skip("it was too quick to be left while it was busy")
         after_s.append(await seconds(exercise.short()))
+    quiet_or_skip()
     print(f"{engine.name}: normally {statistics.median(normal_s):.3f} s, after a client left {after_s}")
     # The machine may stumble once; an engine that does not keep its promise stumbles every time.
     assert statistics.median(after_s) <= allowed_s + max(normal_s)
@@ -74,6 +87,7 @@ async def test_what_nobody_waits_for_is_dropped_within_100_ms(
         while engine.open_sockets() > before and time.monotonic() < left_at + 5:
             await asyncio.sleep(0.002)
         dropped_ms.append(1e3 * (time.monotonic() - left_at))
+    quiet_or_skip()
     assert statistics.median(dropped_ms) < 100, dropped_ms
 
 

@@ -14,7 +14,19 @@ CALL = re.compile(r"^(?:\d+ +)?(connect|sendto|sendmsg|sendmmsg)\(")
 def strace(output: Path) -> list[str]:
     """Words to put in front of a command: it keeps its own process id, and its parent."""
     calls = "open,openat,openat2,connect,sendto,sendmsg,sendmmsg"
-    return ["strace", "-D", "-f", "-qq", "-s", "4096", "-e", f"trace={calls}", "-o", str(output)]
+    return [
+        "strace",
+        "-D",
+        "-f",
+        "--seccomp-bpf",
+        "-qq",
+        "-s",
+        "4096",
+        "-e",
+        f"trace={calls}",
+        "-o",
+        str(output),
+    ]
 
 
 def outside(trace: str) -> list[str]:
