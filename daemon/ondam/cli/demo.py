@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
-import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ondam.errors import ControlError, EngineError
+from ondam.cli.own_daemon import own_daemon, until_ready
 from ondam.messages import reader_language, text
 from ondam.places import Places, places
-
-DAEMON_READY_S = 180.0
-DAEMON_ENDS_S = 10.0
 
 
 @click.command("demo")
@@ -79,8 +72,11 @@ async def _demo(
 ) -> dict[str, Any]:
     from ondam.control.client import Client
 
-    async with _daemon(here, language), Client(here.control_socket, reader_language()) as client:
-        await _until_ready(client)
+    async with (
+        own_daemon(here, {"language": language}),
+        Client(here.control_socket, reader_language()) as client,
+    ):
+        await until_ready(client)
         made = []
         for number in range(turns):
             # Another question each time: the same one would measure the prompt cache.
@@ -97,60 +93,6 @@ async def _demo(
             )
         status = await client.status()
         return {"turns": made, "engines": status["engines"], "conditions": status["conditions"]}
-
-
-@asynccontextmanager
-async def _daemon(here: Places, language: str) -> AsyncIterator[None]:
-    """The daemon that runs already, or one of our own for as long as the demo lasts."""
-    from ondam.control.client import Client
-
-    try:
-        async with Client(here.control_socket) as client:
-            await client.status()
-    except ControlError as error:
-        if error.code != "daemon_not_running":
-            raise
-    else:
-        _say(text("demo_daemon_runs", reader_language()))
-        yield
-        return
-    _say(text("demo_daemon_starts", reader_language()))
-    here.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
-    errors = here.logs / "demo.log"
-    command = [sys.executable, "-m", "ondam", "up", "--microphone", "none", "--speaker", "none"]
-    with errors.open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            *command, "--set", f"language={language}", stdin=subprocess.DEVNULL, stdout=log, stderr=log
-        )
-    try:
-        deadline = time.monotonic() + DAEMON_READY_S
-        while not here.control_socket.exists():
-            if process.returncode is not None or time.monotonic() > deadline:
-                raise EngineError("daemon_did_not_start", path=errors, tail=_tail(errors))
-            await asyncio.sleep(0.02)
-        yield
-    finally:
-        if process.returncode is None:
-            process.terminate()
-            try:
-                await asyncio.wait_for(process.wait(), DAEMON_ENDS_S)
-            except TimeoutError:
-                process.kill()
-
-
-async def _until_ready(client: Any) -> None:
-    """Return when no engine is being started any more; each is named as it becomes ready."""
-    told: set[str] = set()
-    async with asyncio.timeout(DAEMON_READY_S):
-        async for event in client.events():
-            status = await client.status()
-            for engine in status["engines"]:
-                if engine["name"] not in told and engine["state"] in {"ready", "failed"}:
-                    told.add(engine["name"])
-                    code = f"demo_engine_{engine['state']}"
-                    _say(text(code, reader_language(), name=engine["name"], stage=engine["stage"]))
-            if status["state"] not in {"starting"} and event["type"] in {"snapshot", "engine", "state"}:
-                return
 
 
 def _draw(result: dict[str, Any]) -> None:
@@ -205,10 +147,6 @@ def _play(paths: Sequence[Path]) -> None:
             await speaker.close()
 
     asyncio.run(play())
-
-
-def _tail(path: Path, lines: int = 8) -> str:
-    return "\n".join(path.read_text("utf-8", "replace").splitlines()[-lines:])
 
 
 def _say(line: str) -> None:

@@ -1,0 +1,92 @@
+"""A daemon for as long as a command lasts, where none is running: for the demo and the benchmark."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ondam.errors import ControlError, EngineError
+from ondam.messages import reader_language, text
+from ondam.places import Places
+
+DAEMON_READY_S = 180.0
+DAEMON_ENDS_S = 10.0
+
+
+@asynccontextmanager
+async def own_daemon(here: Places, settings: Mapping[str, str]) -> AsyncIterator[None]:
+    """The daemon that runs already, or one of our own for as long as the command lasts."""
+    if await _runs(here):
+        _say(text("demo_daemon_runs", reader_language()))
+        yield
+        return
+    _say(text("demo_daemon_starts", reader_language()))
+    here.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
+    errors = here.logs / "demo.log"
+    command = [sys.executable, "-m", "ondam", "up", "--microphone", "none", "--speaker", "none"]
+    with errors.open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            *(f"--set={key}={value}" for key, value in settings.items()),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        deadline = time.monotonic() + DAEMON_READY_S
+        while not await _runs(here):
+            if process.returncode is not None or time.monotonic() > deadline:
+                raise EngineError("daemon_did_not_start", path=errors, tail=_tail(errors))
+            await asyncio.sleep(0.05)
+        yield
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            try:
+                await asyncio.wait_for(process.wait(), DAEMON_ENDS_S)
+            except TimeoutError:
+                process.kill()
+
+
+async def _runs(here: Places) -> bool:
+    from ondam.control.client import Client
+
+    try:
+        async with Client(here.control_socket) as client:
+            await client.status()
+    except ControlError as error:
+        if error.code != "daemon_not_running":
+            raise
+        return False
+    return True
+
+
+async def until_ready(client: Any) -> None:
+    """Return when no engine is being started any more; each is named as it becomes ready."""
+    told: set[str] = set()
+    async with asyncio.timeout(DAEMON_READY_S):
+        async for event in client.events():
+            status = await client.status()
+            for engine in status["engines"]:
+                if engine["name"] not in told and engine["state"] in {"ready", "failed"}:
+                    told.add(engine["name"])
+                    code = f"demo_engine_{engine['state']}"
+                    _say(text(code, reader_language(), name=engine["name"], stage=engine["stage"]))
+            if status["state"] not in {"starting"} and event["type"] in {"snapshot", "engine", "state"}:
+                return
+
+
+def _tail(path: Path, lines: int = 8) -> str:
+    return "\n".join(path.read_text("utf-8", "replace").splitlines()[-lines:])
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
