@@ -197,9 +197,9 @@ class Drafts(TypedDict):
 class Turn(TypedDict):
     """One utterance and its answer. Times count from the user's last voiced sample.
 
-    ``fault``: message code of what went wrong. ``engine_ms``: what the engines measured themselves, ``sum`` of
-    what is in the way of the first sound. ``voice``: the engine that spoke. ``engines``: name to pid and start
-    of the process that answered.
+    ``fault``: message code of what went wrong. ``engine_ms``: what the engines measured themselves, ``sum``
+    of what is in the way of the first sound. ``voice``: the engine that spoke. ``engines``: name to pid and
+    start of the process that answered.
     """
 
     id: int
