@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import IO, Literal, Protocol
 
 import filelock
-import uv
 
 from ondam.errors import EngineError
 from ondam.places import Places
@@ -161,6 +160,8 @@ class _Uv:
 
     def __call__(self, *arguments: str) -> None:
         """Run it. Raises EngineError with the causes that it named, or the last thing it said."""
+        import uv  # late: the daemon looks at environments and never builds one
+
         command = [uv.find_uv_bin(), *arguments]
         self.output.write(f"$ {' '.join(command)}\n")
         last = why = ""
