@@ -9,6 +9,7 @@ from ondam.cli.frame import Entry, LazyGroup
 
 COMMANDS = {
     "demo": Entry("ondam.cli.demo", "One whole spoken turn from a WAV file; no sound card needed."),
+    "bench": Entry("ondam.cli.bench", "Many turns, as a distribution with its conditions."),
     "up": Entry("ondam.cli.up", "Run the daemon: listen, think and answer until it is asked to end."),
     "status": Entry("ondam.cli.status", "What the daemon is doing, its engines, and what is wrong."),
     "listen": Entry("ondam.cli.listen", "Push to talk: hear one question and answer it aloud."),
