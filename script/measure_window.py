@@ -25,12 +25,14 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import jiwer
 import numpy as np
+import psutil
 from tests.fakes.human_clips import Clip, human_clips
 
 from ondam.clients.wyoming_stt import WyomingRecognizer
@@ -57,6 +59,19 @@ GROUPS = {"3 to 7 s": (0.0, 8.0), "11 s": (8.0, 30.0), "44 s": (30.0, 1e9)}
 """Column to the lengths of the clips in it."""
 
 
+@dataclass(frozen=True)
+class Serving:
+    """A running engine."""
+
+    recognizer: WyomingRecognizer
+    process: psutil.Process
+
+    def cpu_s(self) -> float:
+        """Processor time used so far; hardly touched by what else runs, unlike the time on the clock."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
+
 def words(text: str) -> str:
     """What counts when words are compared: letters, hyphens as spaces, one spelling."""
     plain = re.sub(r"[^a-z' ]", "", text.lower().replace("-", " "))
@@ -66,7 +81,7 @@ def words(text: str) -> str:
 @contextmanager
 def serving(
     engine: EngineFolder, model: Path, here: Places, pad_s: float, args: argparse.Namespace
-) -> Iterator[WyomingRecognizer]:
+) -> Iterator[Serving]:
     """The engine with this padding."""
     options = {**engine.manifest.options, "window_pad_s": pad_s, **args.options}
     with tempfile.TemporaryDirectory(prefix="ondam-") as folder:
@@ -96,7 +111,7 @@ def serving(
                 if process.poll() is not None or time.monotonic() > deadline:
                     sys.exit((runtime / "log").read_text("utf-8", "replace"))
                 time.sleep(0.05)
-            yield WyomingRecognizer(f"unix://{socket}", timeout_s=120)
+            yield Serving(WyomingRecognizer(f"unix://{socket}", timeout_s=120), psutil.Process(process.pid))
         finally:
             process.terminate()
             process.wait()
@@ -111,16 +126,19 @@ def cut_short(clip: Clip) -> Audio:
     return Audio(clip.audio.samples[: int(loud[-1]) + HEARING_RATE_HZ // 10], HEARING_RATE_HZ)
 
 
-async def measure(engines: dict[float, WyomingRecognizer], clips: Sequence[Clip], rounds: int) -> None:
+async def measure(engines: dict[float, Serving], clips: Sequence[Clip], rounds: int) -> None:
     """Ask, and print the table."""
     took_ms: dict[tuple[float, str], list[float]] = defaultdict(list)
+    computed_ms: dict[tuple[float, str], list[float]] = defaultdict(list)
     heard: dict[tuple[float, str], str] = {}
     audio = {clip.name: cut_short(clip) for clip in clips}
     order = random.Random(1)
     for done in range(rounds):
         for clip in order.sample(clips, len(clips)):
             for pad_s in order.sample(sorted(engines), len(engines)):
-                transcript = await engines[pad_s].transcribe(audio[clip.name], "en")
+                before_s = engines[pad_s].cpu_s()
+                transcript = await engines[pad_s].recognizer.transcribe(audio[clip.name], "en")
+                computed_ms[pad_s, clip.name].append(1e3 * (engines[pad_s].cpu_s() - before_s))
                 took_ms[pad_s, clip.name].append(transcript.engine_ms or 0.0)
                 heard[pad_s, clip.name] = transcript.text
         print(f"round {done + 1} of {rounds}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
@@ -128,16 +146,18 @@ async def measure(engines: dict[float, WyomingRecognizer], clips: Sequence[Clip]
         name: [clip for clip in clips if low <= audio[clip.name].seconds < high]
         for name, (low, high) in GROUPS.items()
     }
-    print(f"| window | WER | wrong words | {' | '.join(f'{name}, ms' for name in columns)} |")
+    print(f"| window | WER | wrong words | {' | '.join(f'{name}: ms / CPU ms' for name in columns)} |")
     print(f"|---|---|---|{'---|' * len(columns)}")
     for pad_s in sorted(engines):
         wrong = jiwer.process_words(
             [words(clip.text) for clip in clips], [words(heard[pad_s, clip.name]) for clip in clips]
         )
         errors = wrong.substitutions + wrong.deletions + wrong.insertions
-        # A clip's median over the rounds; a column's is the mean over its clips.
+        # Of each clip the median over the rounds, and of the processor's time, which is counted in steps of
+        # 10 ms, the mean; of a column the mean over its clips.
         cells = [
             f"{statistics.mean(statistics.median(took_ms[pad_s, clip.name]) for clip in column):.0f}"
+            f" / {statistics.mean(statistics.mean(computed_ms[pad_s, clip.name]) for clip in column):.0f}"
             for column in columns.values()
         ]
         name = "30 s, fixed" if pad_s >= 30 else f"speech + {pad_s:g} s"
