@@ -24,6 +24,7 @@ OFFLINE = {
     "ANONYMIZED_TELEMETRY": "False",
     "VLLM_NO_USAGE_STATS": "1",
     "GRADIO_ANALYTICS_ENABLED": "False",
+    "ORT_DISABLE_TELEMETRY": "1",
 }
 """No hub, no telemetry: what the libraries that engines are made of look at."""
 
