@@ -144,7 +144,6 @@ class Keeper:
                     facts = {"engine": self.planned.engine, "reason": str(error)}
                     self._fail(Fault("engine_not_started", facts))
                     return
-                self._ended = end.fault
                 match restart.ended(policy, past, end.how, ready_s, self._clock.now()):
                     case restart.Again(wait_s, past):
                         self.restarts += 1
@@ -185,8 +184,12 @@ class Keeper:
             self._become("loading")
             end = await self._unless_it_ends(process, self._serve(process))
             ready_s = 0.0 if self._ready_at is None else self._clock.now() - self._ready_at
+            self._ended = end.fault
         finally:
             self._ready_at = None
+            if self.state == "ready":
+                # Nobody is to be sent here while it is being ended, which may take seconds.
+                self.state = "restarting"
             await self._bury(process)
             self._process = self._started_at = self._rss_mib = None
         self._log.note(end.fault.code)
