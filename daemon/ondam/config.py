@@ -152,6 +152,7 @@ def load(file: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
         origin = file
     if overrides:
         values = _laid_over(values, overrides)
+        origin = f"{origin} with --set"
     return check(Config, values, origin)
 
 

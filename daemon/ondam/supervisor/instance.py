@@ -54,6 +54,8 @@ def claim(places: Places) -> Iterator[Swept]:
             private_folder(places.runtime.parent)
         private_folder(places.runtime)
         yield _sweep(places)
+        # An engine that was killed while it loaded could not take its files away.
+        _clear(places)
     finally:
         lock.release()
 
@@ -82,10 +84,14 @@ def _sweep(places: Places) -> Swept:
 
     found = left_behind()
     left = end(left_behind, ENDED_WITHIN_S) if found else []
+    return Swept(len(found) - len(left), tuple(process.pid for process in left), _clear(places))
+
+
+def _clear(places: Places) -> int:
     stale = [path for pattern in LEFTOVERS for path in places.runtime.glob(pattern)]
     for path in stale:
         path.unlink(missing_ok=True)
-    return Swept(len(found) - len(left), tuple(process.pid for process in left), len(stale))
+    return len(stale)
 
 
 def _leader(pidfile: Path) -> Identity | None:
