@@ -42,8 +42,12 @@ class Pass:
     """What is known of the job that is being transcribed."""
 
     cancel: Cancel = field(default_factory=Cancel)
+    features: Any = None
+    """The window that is being decoded, as long as Whisper wants it."""
     window_s: float = 0.0
-    """Speech in the window that is being decoded, padding left out."""
+    """How much of it is speech."""
+    trimmed: bool = False
+    """Less than all of it was encoded."""
     decoded: list[tuple[int, float, float]] = field(default_factory=list)
     """Per window: tokens, mean log probability, no-speech probability."""
 
@@ -64,21 +68,47 @@ class TrimmedWhisper(WhisperModel):  # type: ignore[misc]  # faster_whisper ship
         """``features`` (mel bands, 3000) as faster-whisper pads them: with zeros, which no real frame is."""
         self.current.cancel.check()
         speech = int(np.flatnonzero(features.any(axis=0))[-1]) + 1
+        self.current.features = features
         self.current.window_s = speech / FRAMES_PER_S
         # The encoder's first layer takes frames in pairs.
         window = -(-(speech + round(self._window_pad_s * FRAMES_PER_S)) // 2) * 2
+        self.current.trimmed = window < features.shape[1]
         return super().encode(np.ascontiguousarray(features[:, :window]))
 
     def generate_with_fallback(self, encoded: Any, prompt: list[int], tokenizer: Any, options: Any) -> Any:
         """As faster-whisper does, but no longer than what was said can be; remembers how sure it was."""
-        self.current.cancel.check()
-        most = min(int(self.current.window_s * TOKENS_PER_S) + TOKENS_SPARE, MAX_TOKENS - len(prompt))
-        decoded = super().generate_with_fallback(
-            encoded, prompt, tokenizer, replace(options, max_new_tokens=most)
-        )
+        room = MAX_TOKENS - len(prompt)
+        most = min(int(self.current.window_s * TOKENS_PER_S) + TOKENS_SPARE, room)
+
+        def decode(encoded: Any, temperatures: Sequence[float], most: int) -> Any:
+            self.current.cancel.check()
+            return super(TrimmedWhisper, self).generate_with_fallback(
+                encoded, prompt, tokenizer, replace(options, temperatures=temperatures, max_new_tokens=most)
+            )
+
+        first, *others = options.temperatures
+        decoded = decode(encoded, [first], most)
+        result, avg_logprob, _, compression_ratio = decoded
+        repetitive = compression_ratio > options.compression_ratio_threshold
+        if self.current.trimmed and (repetitive or len(result.sequences_ids[0]) >= most - 1):
+            # It goes in circles, as Whisper does now and then in a window of a length that it was not trained
+            # on: what it draws there at higher temperatures is often no better, so the whole window it is.
+            decoded = decode(super().encode(self.current.features), options.temperatures, room)
+        elif others and (repetitive or self._is_unsure(result, avg_logprob, options)):
+            decoded = max(
+                decoded,
+                decode(encoded, others, most),
+                # A loop is always sure of itself.
+                key=lambda tried: (tried[3] <= options.compression_ratio_threshold, tried[1]),
+            )
         result, avg_logprob = decoded[:2]
         self.current.decoded.append((len(result.sequences_ids[0]), avg_logprob, result.no_speech_prob))
         return decoded
+
+    @staticmethod
+    def _is_unsure(result: Any, avg_logprob: float, options: Any) -> bool:
+        silence = result.no_speech_prob > options.no_speech_threshold
+        return avg_logprob < options.log_prob_threshold and not silence
 
 
 class Whisper:

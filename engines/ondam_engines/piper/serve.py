@@ -56,8 +56,8 @@ class StoppableSession:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
-        # Idle threads sleep instead of spinning: 3 to 7 ms a clause on a quiet machine, far less than the others
-        # lose when two engines spin on their cores.
+        # Idle threads sleep instead of spinning: that costs 3 to 7 ms a clause on a quiet machine, and saves
+        # far more when the other engines need the cores.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._session = onnxruntime.InferenceSession(str(path), options, providers=list(providers))
         self.cancel = Cancel()
