@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.engine_contract.exercise import Answering, Exercise, Hearing, Speaking, exercise_for
+from tests.engine_contract.garbage import GARBAGE
 from tests.engine_contract.launched import Launched, Prepared
 
 from ondam.models.catalog import Catalog
@@ -35,20 +36,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     stages = {STAGE_OF[name] for name in metafunc.fixturenames if name in STAGE_OF}
     if "wyoming" in metafunc.fixturenames:
         stages = {"stt", "tts"}
-    engines = find_engines(engine_roots(places().user_engines))
-    metafunc.parametrize(
-        "engine_folder",
-        [
-            pytest.param(
-                engine,
-                id=name,
-                marks=[pytest.mark.compile] if engine.manifest.environment.needs_compiler else [],
-            )
-            for name, engine in engines.items()
-            if not stages or engine.manifest.stage in stages
-        ],
-        scope="session",
-    )
+    engines = [
+        engine
+        for engine in find_engines(engine_roots(places().user_engines)).values()
+        if not stages or engine.manifest.stage in stages
+    ]
+    cases = [pytest.param(engine, id=engine.name, marks=_marks(engine)) for engine in engines]
+    names = ["engine_folder"]
+    if "garbage" in metafunc.fixturenames:
+        names.append("garbage")
+        cases = [
+            pytest.param(engine, garbage, id=f"{engine.name}-{name}", marks=_marks(engine))
+            for engine in engines
+            for name, garbage in GARBAGE[engine.manifest.protocol].items()
+        ]
+    metafunc.parametrize(names, cases, scope="session")
+
+
+def _marks(engine: EngineFolder) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.compile] if engine.manifest.environment.needs_compiler else []
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
