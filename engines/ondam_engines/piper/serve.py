@@ -19,31 +19,13 @@ from ondam_engines.kit.cancel import Cancel
 from ondam_engines.kit.launch import Launch, parse
 from ondam_engines.kit.server import run
 from ondam_engines.kit.tts import TtsService, Voice
+from ondam_engines.piper.pieces import pieces
 
 SILENCE = 2**15 // 200
 """-46 dB: below this nothing is heard in front of a voice. 10 ms of it are kept, for soft onsets."""
 
 WARM_UP = "Good morning, and welcome. Sure."
 """A longer and a short sentence: what onnxruntime allocates for the longer one serves every shorter one."""
-
-
-LONGEST_PIECE = 200
-"""Characters synthesised at once. The network's memory, and the time until it can stop, grow with them: a
-sentence of 1,200 took 280 MiB and stopped after 300 ms."""
-
-PAUSES = (". ", "! ", "? ", "; ", ": ", ", ", " ")
-"""Where a longer text may be cut, best first."""
-
-
-def pieces(text: str) -> Iterator[str]:
-    """``text`` in parts of at most ``LONGEST_PIECE`` characters, cut at the last good pause."""
-    while len(text) > LONGEST_PIECE:
-        ends = [text.rfind(pause, 0, LONGEST_PIECE) + len(pause) - 1 for pause in PAUSES]
-        # A pause in the first half would make a piece too short to sound well.
-        cut = next((end for end in ends if end > LONGEST_PIECE // 2), LONGEST_PIECE)
-        yield text[:cut]
-        text = text[cut:]
-    yield text
 
 
 class StoppableSession:
