@@ -15,7 +15,11 @@ Stage: TypeAlias = Literal["stt", "llm", "tts"]
 """What an engine does: speech to text, answer, text to speech."""
 
 TurnId = NewType("TurnId", int)
-"""A turn's number within its session, counted from 1. Every block of audio carries one."""
+"""A turn's number within its session, counted from 1."""
+
+DraftId = NewType("DraftId", int)
+"""An answer's number within its session. A turn may take several: drafts are begun before it is certain that
+the user has finished, and dropped when they go on. Every block of audio carries the number of its draft."""
 
 Samples: TypeAlias = npt.NDArray[np.int16]
 """Mono 16-bit samples, shape (n,)."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ondam.dialog.history import Exchange
-from ondam.types import Language, TurnId
+from ondam.types import DraftId, Language, TurnId
 
 Outcome: TypeAlias = Literal[
     "answered",  # the answer was heard
@@ -28,17 +28,41 @@ class OpenUtterance:
 
 
 @dataclass(frozen=True, slots=True)
-class Recognize:
-    """The user has finished: close the utterance and turn it into words."""
+class ReopenUtterance:
+    """The user had not finished: go on with the utterance that was closed, nothing lost in between."""
 
     turn: TurnId
 
 
 @dataclass(frozen=True, slots=True)
-class Respond:
-    """Answer ``question``, clause by clause."""
+class CloseUtterance:
+    """Nothing more belongs to this utterance."""
 
     turn: TurnId
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePause:
+    """Say how complete the utterance sounds at its pause number ``pause``."""
+
+    turn: TurnId
+    pause: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recognize:
+    """Turn what has been said so far into words, for this draft. Its audio is held back until ``Commit``."""
+
+    turn: TurnId
+    draft: DraftId
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """Answer ``question``, clause by clause. Held back until ``Commit``."""
+
+    turn: TurnId
+    draft: DraftId
     question: str
     history: tuple[Exchange, ...]
     aloud: bool
@@ -46,11 +70,20 @@ class Respond:
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """Read ``text`` aloud as this turn's answer."""
+    """Read ``text`` aloud as this turn's answer. Held back until ``Commit``."""
 
     turn: TurnId
+    draft: DraftId
     text: str
     language: Language | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The draft is the turn's answer: let its audio out."""
+
+    turn: TurnId
+    draft: DraftId
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +91,37 @@ class Excuse:
     """Tell the user why there is no answer: the message ``code``, once, aloud where the turn is aloud."""
 
     turn: TurnId
+    draft: DraftId
     code: str
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Nothing of this turn may be heard or computed any more: close its sockets, drop its audio."""
+    """Nothing of this draft may be heard or computed any more: close its sockets, drop its audio."""
 
     turn: TurnId
+    draft: DraftId
 
 
 @dataclass(frozen=True, slots=True)
 class EndTurn:
-    """The turn is over; write it down."""
+    """The turn is over; write it down. ``draft``: the one that was its answer, if it came to that."""
 
     turn: TurnId
+    draft: DraftId | None
     outcome: Outcome
 
 
-Action: TypeAlias = OpenUtterance | Recognize | Respond | Say | Excuse | Cancel | EndTurn
+Action: TypeAlias = (
+    OpenUtterance
+    | ReopenUtterance
+    | CloseUtterance
+    | JudgePause
+    | Recognize
+    | Respond
+    | Say
+    | Commit
+    | Excuse
+    | Cancel
+    | EndTurn
+)

@@ -1,18 +1,20 @@
-"""When has the user finished? Pure: times come as arguments."""
+"""When has the user finished, and when is it worth beginning to answer? Pure: times come as arguments."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
-from ondam.dialog.events import Pause
-
 
 class Endpointing(Protocol):
-    """Decides at every frame of silence after a voice. A semantic policy takes the same place."""
+    """Decides at every frame of silence after a voice, and whenever a verdict comes."""
 
-    def finished(self, pause: Pause) -> bool:
-        """True when the pause means that the user has finished."""
+    @property
+    def judges(self) -> bool:
+        """Whether it wants to know how complete the utterance sounds."""
+
+    def finished(self, silence_ms: float, complete: float | None) -> bool:
+        """True when the user has finished. ``complete``: the verdict on this pause, None while unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,47 @@ class Silence:
     """Finished after a fixed time without voice."""
 
     window_ms: float
+    judges: bool = False
 
-    def finished(self, pause: Pause) -> bool:
+    def finished(self, silence_ms: float, complete: float | None) -> bool:
         """True once the window has passed."""
-        return pause.silence_ms >= self.window_ms
+        return silence_ms >= self.window_ms
+
+
+@dataclass(frozen=True, slots=True)
+class SmartTurn:
+    """Finished soon where the utterance sounds complete, late where it does not.
+
+    ``unsure_ms`` bounds the wait for a verdict that does not come (a model that hangs).
+    """
+
+    threshold: float
+    complete_ms: float
+    incomplete_ms: float
+    unsure_ms: float
+    judges: bool = True
+
+    def finished(self, silence_ms: float, complete: float | None) -> bool:
+        """True once the window that the verdict calls for has passed."""
+        if complete is None:
+            return silence_ms >= self.unsure_ms
+        return silence_ms >= (self.complete_ms if complete >= self.threshold else self.incomplete_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """When an answer is begun before the endpoint, and how long an endpoint can be taken back."""
+
+    after_ms: float
+    """Of silence. Infinite: never."""
+    most: int
+    """Drafts in one turn: each costs a transcription and a prefill."""
+    take_back_ms: float
+    """A user who goes on within this time of the endpoint, before the answer is heard, had not finished."""
+
+    def begins(self, silence_ms: float, made: int) -> bool:
+        """Whether to begin a draft at this pause, after ``made`` earlier ones in the turn."""
+        return silence_ms >= self.after_ms and made < self.most
+
+
+NO_DRAFTS = Drafting(after_ms=float("inf"), most=0, take_back_ms=0.0)

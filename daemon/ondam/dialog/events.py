@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ondam.types import Language, Nanoseconds, TurnId
+from ondam.types import DraftId, Language, Nanoseconds, TurnId
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,23 @@ class Pause:
     silence_ms: float
     voiced: bool = True
     """False while an utterance that was opened by hand has not held any voice yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechResumed:
+    """The user goes on after a pause, in the same utterance."""
+
+    at_ns: Nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How complete the utterance sounds at its pause number ``pause``: 0 to 1."""
+
+    at_ns: Nanoseconds
+    turn: TurnId
+    pause: int
+    complete: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,45 +91,47 @@ class StopRequested:
 
 @dataclass(frozen=True, slots=True)
 class Transcribed:
-    """The words of a turn's utterance; empty when there were none."""
+    """The words that a draft answers; empty when there were none."""
 
     at_ns: Nanoseconds
-    turn: TurnId
+    draft: DraftId
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What has passed the speaker of a turn's answer so far, as written text (or what has been shown).
+    """What has passed the speaker of an answer so far, as written text (or what has been shown).
 
     The first one, at the first sample, may still be empty. Comes before any event that ends the answer.
     """
 
     at_ns: Nanoseconds
-    turn: TurnId
+    draft: DraftId
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A turn's answer is over: everything that was made of it has been heard."""
+    """An answer is over: everything that was made of it has been heard."""
 
     at_ns: Nanoseconds
-    turn: TurnId
+    draft: DraftId
 
 
 @dataclass(frozen=True, slots=True)
-class TurnFailed:
-    """A stage of the turn failed; ``code`` is the message for the user."""
+class Failed:
+    """A stage of an answer failed; ``code`` is the message for the user."""
 
     at_ns: Nanoseconds
-    turn: TurnId
+    draft: DraftId
     code: str
 
 
 Event: TypeAlias = (
     SpeechStarted
     | Pause
+    | SpeechResumed
+    | Judged
     | UtteranceFull
     | MicrophoneLost
     | ListenRequested
@@ -122,5 +141,5 @@ Event: TypeAlias = (
     | Transcribed
     | Heard
     | Answered
-    | TurnFailed
+    | Failed
 )
