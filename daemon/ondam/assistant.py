@@ -98,7 +98,7 @@ class Assistant:
         self._session = self._new_session(microphone=microphone, speaker=speaker)
         self._hearing = asyncio.create_task(self._session.run(), name="hearing")
         self._hearing.add_done_callback(self._hearing_ended)
-        self._broadcast.publish({"type": "state", "state": self._state()})
+        self._broadcast.publish({"type": "state", "session": self._session.name, "state": self._state()})
 
     async def close(self) -> None:
         """Fall silent, let go of the devices, end every subscription."""
