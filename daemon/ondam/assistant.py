@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 import psutil
 
 from ondam import __version__, messages
-from ondam.audio import WavMicrophone, WavSpeaker, open_microphone, open_speaker
+from ondam.audio import WavMicrophone, WavSpeaker, open_microphone, open_speaker, resampled
 from ondam.clients.passthrough import forward
 from ondam.config import Config
 from ondam.control import wire
@@ -34,7 +34,7 @@ from ondam.supervisor.fleet import Fleet
 from ondam.supervisor.log import tail
 from ondam.supervisor.status import Change, EngineStatus, Fault
 from ondam.switchboard import STAGES, Switchboard
-from ondam.types import Audio, Language, Samples
+from ondam.types import HEARING_RATE_HZ, Audio, Language, Samples
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class Assistant:
         self._session = self._new_session(microphone=microphone, speaker=speaker)
         self._hearing = asyncio.create_task(self._session.run(), name="hearing")
         self._hearing.add_done_callback(self._hearing_ended)
-        self._broadcast.publish({"type": "state", "state": self._state()})
+        self._broadcast.publish({"type": "state", "session": self._session.name, "state": self._state()})
 
     async def close(self) -> None:
         """Fall silent, let go of the devices, end every subscription."""
@@ -213,7 +213,8 @@ class Assistant:
     async def transcribe(self, audio: Audio, language: Language | None, names: Sequence[str]) -> Transcript:
         """The words in ``audio``."""
         recognizer = self._engines.recognizer()
-        return await recognizer.transcribe(audio, language or self.language, names or self.config.stt.names)
+        heard = await asyncio.to_thread(resampled, audio, HEARING_RATE_HZ)
+        return await recognizer.transcribe(heard, language or self.language, names or self.config.stt.names)
 
     async def synthesize(
         self, text: str, language: Language | None

@@ -108,7 +108,7 @@ class Answering(Exercise):
 
     async def long_cold(self, begun: asyncio.Event) -> None:
         """Seconds of prompt that no cache knows, and hardly any answer."""
-        job = asyncio.create_task(self.ask(strange_text(600), 8))
+        job = asyncio.create_task(self.ask(strange_text(900), 8))
         await _soon(job, begun)
 
     async def ask(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.engine_contract.exercise import Answering, Exercise
 from tests.engine_contract.launched import Launched
@@ -17,15 +17,16 @@ Long = Callable[[asyncio.Event], Awaitable[None]]
 
 TRIES = 5
 
-BUSY_LOAD = 2.0 * (os.cpu_count() or 1)
-"""The suite by itself never makes more; above it, what is measured is the other programs."""
+BUSY_PERCENT = 40.0
+"""Of all cores, used by others while the engine has nothing to do."""
 
 
 def quiet_or_skip() -> None:
-    """Milliseconds mean nothing on a machine that computes something else."""
-    load = os.getloadavg()[0]
-    if load > BUSY_LOAD:
-        pytest.skip(f"the machine is busy with other work: load {load:.1f}")
+    """Milliseconds mean nothing on a machine that computes something else; waits a little for it to end."""
+    for _ in range(10):
+        if (busy := psutil.cpu_percent(interval=1.0)) < BUSY_PERCENT:
+            return
+    pytest.skip(f"the machine is busy with other work: {busy:.0f} % of its cores")
 
 
 async def seconds(work: Awaitable[object]) -> float:
@@ -55,10 +56,12 @@ async def check_busy(engine: Launched, exercise: Exercise, long: Long) -> None:
         if not await left_behind(long):
             pytest.skip("it was too quick to be left while it was busy")
         after_s.append(await seconds(exercise.short()))
-    quiet_or_skip()
-    print(f"{engine.name}: normally {statistics.median(normal_s):.3f} s, after a client left {after_s}")
+    told = [f"{after:.3f}" for after in after_s]
+    print(f"{engine.name}: normally {statistics.median(normal_s):.3f} s, after a client left {told} s")
     # The machine may stumble once; an engine that does not keep its promise stumbles every time.
-    assert statistics.median(after_s) <= allowed_s + max(normal_s)
+    if statistics.median(after_s) > allowed_s + max(normal_s):
+        quiet_or_skip()
+        pytest.fail(f"promised {allowed_s} s, needed {told} s")
 
 
 @pytest.mark.timeout(300)
@@ -87,8 +90,9 @@ async def test_what_nobody_waits_for_is_dropped_within_100_ms(
         while engine.open_sockets() > before and time.monotonic() < left_at + 5:
             await asyncio.sleep(0.002)
         dropped_ms.append(1e3 * (time.monotonic() - left_at))
-    quiet_or_skip()
-    assert statistics.median(dropped_ms) < 100, dropped_ms
+    if statistics.median(dropped_ms) > 100:
+        quiet_or_skip()
+        pytest.fail(f"dropped after {dropped_ms} ms")
 
 
 async def test_five_who_leave_at_once_leave_nothing_behind(engine: Launched, exercise: Exercise) -> None:

@@ -19,6 +19,7 @@ from ondam.audio.pulse import pulse_watch
 from ondam.audio.resample import Resampler, mixed
 from ondam.audio.simulated import BLOCK
 from ondam.audio.streamclock import StreamClock
+from ondam.audio.wake import Wake
 from ondam.types import HEARING_RATE_HZ, Block, Nanoseconds, Samples
 
 DEVICE_RATE_HZ = 48_000
@@ -42,7 +43,7 @@ class MicrophoneStream:
 
     def __init__(self, device: Device, arrived: Callable[[], None], clock: Clock) -> None:
         """Opens it: on PortAudio's thread. Raises AudioError."""
-        self.ring: deque[tuple[bytes, Nanoseconds]] = deque(maxlen=RING)
+        self.ring: deque[tuple[bytes, Nanoseconds, Nanoseconds, bool]] = deque(maxlen=RING)
         self.last_callback_ns: Nanoseconds | None = None
         self.callbacks_ns: deque[Nanoseconds] = deque(maxlen=CALLBACKS)
         """How long each of the latest callbacks took."""
@@ -74,12 +75,13 @@ class MicrophoneStream:
 
     def _callback(self, data: Any, _frames: int, when: Any, status: Any) -> None:  # cffi objects
         now_ns = self._clock()
-        if status.input_overflow:
+        lost = bool(status.input_overflow)
+        if lost:
             self.overflows += 1
         age_s = when.currentTime - when.inputBufferAdcTime
         # Some drivers report no time at all; then a block was said just before it came.
         age_ns = round(age_s * 1e9) if 0 < age_s < 2 else self._block_ns
-        self.ring.append((bytes(data), now_ns - age_ns))
+        self.ring.append((bytes(data), now_ns - age_ns, now_ns, lost))
         self.last_callback_ns = now_ns
         self._arrived()
         self.callbacks_ns.append(self._clock() - now_ns)
@@ -102,10 +104,17 @@ class Hearing:
         self._clock = StreamClock()
         self._rest: Samples = np.zeros(0, np.int16)
 
-    def take(self, data: bytes, at_ns: Nanoseconds) -> Iterator[Block]:
-        """``data``: interleaved int16 whose first frame was said at ``at_ns`` or thereabouts."""
+    def take(
+        self, data: bytes, at_ns: Nanoseconds, now_ns: Nanoseconds, lost: bool = False
+    ) -> Iterator[Block]:
+        """``data``: interleaved int16 that came at ``now_ns``, said at ``at_ns`` by the device's report.
+
+        ``lost``: the device says that there was more before it.
+        """
+        if lost:
+            self._clock.gap()
         frames = np.frombuffer(data, np.int16).reshape(-1, self._channels)
-        self._clock.observe(self._frames * 1_000_000_000 // self._rate_hz, at_ns)
+        self._clock.observe(self._frames * 1_000_000_000 // self._rate_hz, at_ns, now_ns)
         self._frames += len(frames)
         rest = np.concatenate([self._rest, self._resampler.process(mixed(frames))])
         while len(rest) >= BLOCK:
@@ -133,8 +142,7 @@ class DeviceMicrophone:
         watch: Watch | None = None,
     ) -> None:
         """On the running loop: the device is looked for at once."""
-        self._loop = asyncio.get_running_loop()
-        self._clock = clock
+        self._wake = Wake(self._look)
         self._arrived = asyncio.Event()
         self._stream: MicrophoneStream | None = None
         self._next = 0
@@ -143,7 +151,7 @@ class DeviceMicrophone:
         self._keeper: Keeper[MicrophoneStream] = Keeper(
             "microphone",
             spec,
-            open_device=lambda device: MicrophoneStream(device, self._arrived_from_callback, clock),
+            open_device=lambda device: MicrophoneStream(device, self._wake, clock),
             on_open=self._opened,
             on_lost=self._lost,
             on_fault=on_fault,
@@ -174,8 +182,8 @@ class DeviceMicrophone:
                 if stream:
                     hearing = Hearing(stream.rate_hz, stream.channels, self._next)
             while stream and stream.ring:
-                data, at_ns = stream.ring.popleft()
-                for block in hearing.take(data, at_ns):
+                data, at_ns, now_ns, lost = stream.ring.popleft()
+                for block in hearing.take(data, at_ns, now_ns, lost):
                     self._next = hearing.next
                     self._watch_zeros(block.samples)
                     yield block
@@ -187,6 +195,7 @@ class DeviceMicrophone:
         self._closed = True
         self._arrived.set()
         await self._keeper.close()
+        self._wake.close()
 
     def _opened(self, stream: MicrophoneStream) -> None:
         self._stream = stream
@@ -196,12 +205,6 @@ class DeviceMicrophone:
     def _lost(self) -> None:
         self._stream = None
         self._arrived.set()
-
-    def _arrived_from_callback(self) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._look)
-        except RuntimeError:  # the loop is closed: nobody listens, and the stream is about to be closed
-            return
 
     def _look(self) -> None:
         self._arrived.set()

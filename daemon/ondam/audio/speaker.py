@@ -46,11 +46,12 @@ class Report(NamedTuple):
     """What one callback handed to the device.
 
     ``length`` samples from written number ``first``, ``skip`` frames after the stream's ``position``
-    (frames), which the device says is heard at ``at_ns``.
+    (frames), asked for at ``now_ns`` and heard at ``at_ns`` as the device reports.
     """
 
     position: int
     at_ns: Nanoseconds
+    now_ns: Nanoseconds
     first: int
     length: int
     skip: int
@@ -62,7 +63,8 @@ class SpeakerStream:
     def __init__(self, device: Device, latency_s: float, clock: Clock) -> None:
         """Opens it: on PortAudio's thread. Raises AudioError."""
         self.queue: deque[Piece] = deque()
-        self.reports: deque[Report] = deque(maxlen=REPORTS)
+        self.reports: deque[Report | None] = deque(maxlen=REPORTS)
+        """None where the device ran dry."""
         self.era = 0
         self.taken = 0
         """Frames that left the queue, heard or dropped."""
@@ -111,22 +113,23 @@ class SpeakerStream:
         now_ns = self._clock()
         if status.output_underflow:
             self.underruns += 1
+            self.reports.append(None)
         ahead_s = when.outputBufferDacTime - when.currentTime
         # Some drivers report no time at all; then it is heard when the asked-for latency has passed.
         at_ns = now_ns + round((ahead_s if 0 < ahead_s < 2 else self._latency_s) * 1e9)
         filled = 0
         self._fading = False
         while filled < frames and self.queue:
-            filled += self._take(out[filled:], filled, at_ns)
+            filled += self._take(out[filled:], filled, at_ns, now_ns)
         out[filled:] = 0
         if not filled:
-            self.reports.append(Report(self._position, at_ns, 0, 0, 0))
+            self.reports.append(Report(self._position, at_ns, now_ns, 0, 0, 0))
         self._position += frames
         self._sounding = filled == frames and not self._fading
         self.last_callback_ns = now_ns
         self.callbacks_ns.append(self._clock() - now_ns)
 
-    def _take(self, room: npt.NDArray[np.int16], skip: int, at_ns: Nanoseconds) -> int:
+    def _take(self, room: npt.NDArray[np.int16], skip: int, at_ns: Nanoseconds, now_ns: Nanoseconds) -> int:
         """Fill the beginning of ``room`` from the first piece. Returns how many frames."""
         piece = self.queue[0]
         stale = piece.era < self.era
@@ -143,7 +146,7 @@ class SpeakerStream:
             room[:count] = samples[:, None]
         first = piece.first + self._offset * SPEAKER_RATE_HZ // self._rate_hz
         self.reports.append(
-            Report(self._position, at_ns, first, count * SPEAKER_RATE_HZ // self._rate_hz, skip)
+            Report(self._position, at_ns, now_ns, first, count * SPEAKER_RATE_HZ // self._rate_hz, skip)
         )
         self._offset += count
         self.taken += count
@@ -292,8 +295,13 @@ class DeviceSpeaker:
         """Take over what the callbacks left."""
         while self._stream and self._stream.reports:
             report = self._stream.reports.popleft()
+            if report is None:
+                self._stream_clock.gap()
+                continue
             rate_hz = self._stream.rate_hz
-            self._stream_clock.observe(report.position * 1_000_000_000 // rate_hz, report.at_ns)
+            self._stream_clock.observe(
+                report.position * 1_000_000_000 // rate_hz, report.at_ns, report.now_ns
+            )
             if report.length:
                 position_ns = (report.position + report.skip) * 1_000_000_000 // rate_hz
                 self._timeline.play(report.first, report.length, self._stream_clock.at_ns(position_ns))

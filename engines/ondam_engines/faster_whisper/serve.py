@@ -33,8 +33,13 @@ TOKENS_PER_S = 20
 TOKENS_SPARE = 16
 """No one speaks more tokens a second: quick Korean is 8 syllables of 2. Bounds what a loop costs."""
 
-MAX_TOKENS = 448
-"""Whisper's text context, prompt included."""
+MAX_TOKENS = 224
+"""Of one window's text, as in Whisper's own decoder; half of the context, the rest is for the prompt."""
+
+CONTEXT = 448
+
+BYTES_PER_S = 30
+"""No one says more text a second, as UTF-8: 25 letters, or 9 syllables of Hangul and a space or two."""
 
 
 @dataclass(slots=True)
@@ -77,38 +82,44 @@ class TrimmedWhisper(WhisperModel):  # type: ignore[misc]  # faster_whisper ship
 
     def generate_with_fallback(self, encoded: Any, prompt: list[int], tokenizer: Any, options: Any) -> Any:
         """As faster-whisper does, but no longer than what was said can be; remembers how sure it was."""
-        room = MAX_TOKENS - len(prompt)
+        room = min(MAX_TOKENS, CONTEXT - len(prompt))
         most = min(int(self.current.window_s * TOKENS_PER_S) + TOKENS_SPARE, room)
 
-        def decode(encoded: Any, temperatures: Sequence[float], most: int) -> Any:
+        def decode(encoded: Any, temperatures: Sequence[float]) -> Any:
             self.current.cancel.check()
             return super(TrimmedWhisper, self).generate_with_fallback(
                 encoded, prompt, tokenizer, replace(options, temperatures=temperatures, max_new_tokens=most)
             )
 
+        def is_repetitive(decoded: Any) -> bool:
+            return bool(decoded[3] > options.compression_ratio_threshold)
+
+        def has_no_end(decoded: Any) -> bool:
+            return len(decoded[0].sequences_ids[0]) >= most - 1
+
+        def is_doubtful(decoded: Any) -> bool:
+            result, avg_logprob = decoded[:2]
+            silence = result.no_speech_prob > options.no_speech_threshold
+            unsure = avg_logprob < options.log_prob_threshold and not silence
+            said = len(tokenizer.decode(result.sequences_ids[0]).encode())
+            # People do repeat themselves; but nobody does so faster than they can speak.
+            loop = is_repetitive(decoded) and said > BYTES_PER_S * self.current.window_s
+            return unsure or loop or has_no_end(decoded)
+
         first, *others = options.temperatures
-        decoded = decode(encoded, [first], most)
-        result, avg_logprob, _, compression_ratio = decoded
-        repetitive = compression_ratio > options.compression_ratio_threshold
-        if self.current.trimmed and (repetitive or len(result.sequences_ids[0]) >= most - 1):
-            # It goes in circles, as Whisper does now and then in a window of a length that it was not trained
-            # on: what it draws there at higher temperatures is often no better, so the whole window it is.
-            decoded = decode(super().encode(self.current.features), options.temperatures, room)
-        elif others and (repetitive or self._is_unsure(result, avg_logprob, options)):
-            decoded = max(
-                decoded,
-                decode(encoded, others, most),
-                # A loop is always sure of itself.
-                key=lambda tried: (tried[3] <= options.compression_ratio_threshold, tried[1]),
-            )
+        decoded = decode(encoded, [first])
+        if self.current.trimmed and (is_repetitive(decoded) or has_no_end(decoded)):
+            # It may go in circles, as Whisper does now and then in a window of a length that it was not
+            # trained on; what is drawn there at higher temperatures is often no better.
+            encoded = super().encode(self.current.features)
+            decoded = decode(encoded, [first])
+        if others and is_doubtful(decoded):
+            # A loop is always sure of itself.
+            tried = (decoded, decode(encoded, others))
+            decoded = max(tried, key=lambda one: (not is_repetitive(one), one[1]))
         result, avg_logprob = decoded[:2]
         self.current.decoded.append((len(result.sequences_ids[0]), avg_logprob, result.no_speech_prob))
         return decoded
-
-    @staticmethod
-    def _is_unsure(result: Any, avg_logprob: float, options: Any) -> bool:
-        silence = result.no_speech_prob > options.no_speech_threshold
-        return avg_logprob < options.log_prob_threshold and not silence
 
 
 class Whisper:

@@ -250,7 +250,7 @@ async def test_a_loop_that_is_busy_loses_the_oldest_sound_only(card: FakeCard) -
 
 def test_times_stay_right_when_a_stream_begins_in_the_middle_of_the_numbers() -> None:
     hearing = Hearing(16_000, 1, first=8000)
-    blocks = list(hearing.take(np.zeros(400, np.int16).tobytes(), 1_000 * MS))
+    blocks = list(hearing.take(np.zeros(400, np.int16).tobytes(), 1_000 * MS, 1_020 * MS))
     assert [(block.first, block.at_ns) for block in blocks] == [(8000, 1_000 * MS), (8160, 1_010 * MS)]
-    more = list(hearing.take(np.zeros(80, np.int16).tobytes(), 1_025 * MS))
+    more = list(hearing.take(np.zeros(80, np.int16).tobytes(), 1_025 * MS, 1_045 * MS))
     assert [(block.first, block.at_ns) for block in more] == [(8320, 1_020 * MS)]
