@@ -18,6 +18,7 @@ from ondam.models.catalog import Catalog
 from ondam.models.lookup import WholeModels
 from ondam.models.store import Store
 from ondam.pipeline.silero import Silero
+from ondam.pipeline.smart_turn import SmartTurn
 from ondam.places import Places
 from ondam.planner.choose import choose
 from ondam.planner.plan import Plan
@@ -29,6 +30,7 @@ from ondam.supervisor.manifest import EngineFolder, engine_roots, find_engines
 log = logging.getLogger(__name__)
 
 VAD_MODEL = "silero-vad"
+END_OF_TURN_MODEL = "smart-turn"
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -73,7 +75,10 @@ async def _serve(config: Config, places: Places) -> int:
     plan = planned(config, places)
     engines = installed_engines(places)
     catalog = Catalog.union(engines)
-    vad = Store(places.models).path(catalog.card(VAD_MODEL))
+    store = Store(places.models)
+    vad = store.path(catalog.card(VAD_MODEL))
+    judged = config.endpoint.mode == "smart_turn"
+    end_of_turn = SmartTurn(store.path(catalog.card(END_OF_TURN_MODEL))) if judged else None
     async with AsyncExitStack() as started:
         swept = started.enter_context(claim(places))
         if swept.ended:
@@ -91,6 +96,7 @@ async def _serve(config: Config, places: Places) -> int:
             fleet=fleet,
             recorder=recorder,
             voice=partial(Silero, vad),
+            end_of_turn=end_of_turn,
             end=end,
         )
         server = Server(assistant, places.control_socket)

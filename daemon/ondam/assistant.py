@@ -25,7 +25,7 @@ from ondam.dialog.history import History
 from ondam.errors import AudioError, ControlError, EngineError
 from ondam.journal.recorder import Recorder, read_turns
 from ondam.journal.turn import Turn
-from ondam.pipeline.ports import SpeechStart, Transcript, VoiceActivity
+from ondam.pipeline.ports import EndOfTurn, SpeechStart, Transcript, VoiceActivity
 from ondam.places import Places
 from ondam.planner.plan import Plan
 from ondam.session import Session
@@ -61,6 +61,7 @@ class Assistant:
         fleet: Fleet,
         recorder: Recorder,
         voice: Callable[[], VoiceActivity],
+        end_of_turn: EndOfTurn | None,
         end: Ending,
     ) -> None:
         """``voice`` makes a voice activity detector; ``end`` makes the daemon end."""
@@ -71,6 +72,7 @@ class Assistant:
         self._fleet = fleet
         self._recorder = recorder
         self._voice = voice
+        self._end_of_turn = end_of_turn
         self._end = end
         self._engines = Switchboard(fleet, config)
         self._broadcast = Broadcast()
@@ -123,6 +125,7 @@ class Assistant:
             language=ports.pop("language", self.language),
             engines=self._engines,
             voice=self._voice(),
+            end_of_turn=self._end_of_turn,
             clock=time.monotonic_ns,
             finished=self._turn_finished,
             changed=lambda event: self._broadcast.publish(cast(wire.Event, event)),
@@ -194,7 +197,7 @@ class Assistant:
         over = session.next_turn()
         hearing = asyncio.create_task(session.run(), name="hearing a WAV")
         try:
-            waits = audio.seconds + self.config.endpoint.silence_ms / 1000 + AFTER_WAV_S
+            waits = audio.seconds + self.config.endpoint.incomplete_ms / 1000 + AFTER_WAV_S
             both: set[asyncio.Future[Any]] = {over, hearing}
             await asyncio.wait(both, timeout=waits, return_when=asyncio.FIRST_COMPLETED)
             if hearing.done():
@@ -279,6 +282,7 @@ class Assistant:
             "daemon_rss_mib": round(psutil.Process().memory_info().rss / 2**20, 1),
             "language": self.language,
             "endpoint": self.config.endpoint.model_dump(),
+            "drafts": self.config.drafts.model_dump(),
             "max_tokens": self.config.llm.max_tokens,
             "thinking": False,
             "engines": {

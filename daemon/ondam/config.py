@@ -44,8 +44,20 @@ class DetectConfig(Table):
 class EndpointConfig(Table):
     """``[endpoint]``: where it ends."""
 
-    mode: Literal["silence"]
+    mode: Literal["smart_turn", "silence"]
     silence_ms: Annotated[int, pydantic.Field(ge=100, le=5000)]
+    threshold: Probability
+    complete_ms: Annotated[int, pydantic.Field(ge=32, le=5000)]
+    incomplete_ms: Annotated[int, pydantic.Field(ge=100, le=10_000)]
+    judge_with_ms: Annotated[int, pydantic.Field(ge=0, le=2000)]
+
+
+class DraftsConfig(Table):
+    """``[drafts]``: answers begun before it is certain that the user has finished."""
+
+    most_per_turn: Annotated[int, pydantic.Field(ge=0, le=50)]
+    after_ms: Annotated[int, pydantic.Field(ge=32, le=5000)]
+    take_back_ms: Annotated[int, pydantic.Field(ge=0, le=5000)]
 
 
 class SttConfig(Table):
@@ -116,6 +128,7 @@ class Config(Table):
     audio: AudioConfig
     detect: DetectConfig
     endpoint: EndpointConfig
+    drafts: DraftsConfig
     stt: SttConfig
     llm: LlmConfig
     tts: TtsConfig

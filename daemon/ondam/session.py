@@ -8,12 +8,28 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, assert_never
 
+import numpy as np
+
 from ondam.config import Config
-from ondam.dialog.actions import Action, Cancel, EndTurn, Excuse, OpenUtterance, Recognize, Respond, Say
-from ondam.dialog.endpointing import Silence
+from ondam.dialog.actions import (
+    Action,
+    Cancel,
+    CloseUtterance,
+    Commit,
+    EndTurn,
+    Excuse,
+    JudgePause,
+    OpenUtterance,
+    Recognize,
+    ReopenUtterance,
+    Respond,
+    Say,
+)
+from ondam.dialog.endpointing import Drafting, Endpointing, Silence, SmartTurn
 from ondam.dialog.events import (
     Asked,
     Event,
+    Judged,
     ListenRequested,
     MicrophoneLost,
     Pause,
@@ -23,11 +39,13 @@ from ondam.dialog.events import (
 from ondam.dialog.history import History
 from ondam.dialog.machine import Answering, Hearing, Listening, Recognizing, State, step
 from ondam.journal.turn import Turn
+from ondam.pipeline.capture import Utterance
 from ondam.pipeline.detect import Detector
 from ondam.pipeline.gate import Gate
-from ondam.pipeline.ports import Engines, Microphone, Speaker, VoiceActivity
-from ondam.pipeline.runner import TurnRunner
-from ondam.types import Language, Nanoseconds, TurnId
+from ondam.pipeline.ports import EndOfTurn, Engines, Microphone, Speaker, VoiceActivity
+from ondam.pipeline.recognize import mark_last_voice
+from ondam.pipeline.runner import DraftRunner
+from ondam.types import HEARING_RATE_HZ, DraftId, Language, Nanoseconds, TurnId
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +64,7 @@ class Session:
         language: Language,
         engines: Engines,
         voice: VoiceActivity,
+        end_of_turn: EndOfTurn | None = None,
         microphone: Microphone,
         speaker: Speaker,
         clock: Callable[[], Nanoseconds],
@@ -65,8 +84,17 @@ class Session:
         self._changed = changed
         self._gate = Gate(speaker, clock)
         self._detector = Detector(voice, config.detect, clock)
-        self._state = State(Silence(config.endpoint.silence_ms), history or History(config.llm.history_turns))
-        self._runners: dict[TurnId, TurnRunner] = {}
+        self._end_of_turn = end_of_turn
+        self._state = State(
+            _endpointing(config, judged=end_of_turn is not None),
+            history or History(config.llm.history_turns),
+            _drafting(config),
+        )
+        self._turns: dict[TurnId, Turn] = {}
+        self._runners: dict[DraftId, DraftRunner] = {}
+        self._utterance = Utterance(())
+        """The last one that was closed."""
+        self._judging: set[asyncio.Task[None]] = set()
         self._waiting: dict[TurnId, asyncio.Future[Turn]] = {}
         self._deaf = False
 
@@ -139,8 +167,9 @@ class Session:
 
     async def close(self) -> None:
         """End the turn under way and let go of the devices."""
+        runners = list(self._runners.values())
         self.stop()
-        for runner in list(self._runners.values()):
+        for runner in runners:
             await runner.ended()
         await self.microphone.close()
         await self.speaker.close()
@@ -149,12 +178,10 @@ class Session:
         """Let the machine decide, then do what it says."""
         before = self.phase
         if isinstance(event, Pause) and isinstance(self._state.phase, Hearing):
-            turn = self._runners[self._state.phase.turn].turn
-            if event.silence_ms <= 1000 * self._detector.frame_s:
-                turn.marks.replace("pause_seen", event.at_ns)
+            self._mark_pause(self._state.phase.turn, event)
         if isinstance(self._state.phase, Answering):
             # What was heard up to this very moment is part of what the machine decides on.
-            heard = self._runners[self._state.phase.turn].heard()
+            heard = self._runners[self._state.phase.draft].heard()
             if heard is not None:
                 self._state, _ = step(self._state, heard)
         self._state, actions = step(self._state, event)
@@ -163,36 +190,93 @@ class Session:
         if self.phase != before:
             self._changed({"type": "state", "session": self.name, "state": self.phase})
 
+    def _mark_pause(self, turn: TurnId, pause: Pause) -> None:
+        if pause.silence_ms <= 1000 * self._detector.frame_s:
+            self._turns[turn].marks.replace("pause_seen", pause.at_ns)
+
     def _do(self, action: Action) -> None:
         match action:
             case OpenUtterance():
-                self._new_runner(action.turn)
+                self._new_turn(action.turn)
                 self._detector.open(by_hand=action.by_hand)
+            case ReopenUtterance():
+                self._turns[action.turn].taken_back += 1
+                self._detector.reopen()
+            case CloseUtterance():
+                self._utterance = self._detector.close()
+            case JudgePause():
+                self._judge(action)
             case Recognize():
-                runner = self._runners[action.turn]
-                runner.turn.marks.set("endpoint", self._clock())
-                runner.recognize(self._detector.close())
+                self._new_runner(action.turn, action.draft).recognize(self._detector.so_far())
             case Respond():
-                runner = self._runners.get(action.turn) or self._new_runner(action.turn)
-                self._changed({"type": "transcript", "session": self.name, "text": action.question})
+                runner = self._runners.get(action.draft) or self._new_runner(action.turn, action.draft)
                 runner.respond(action.question, action.history, aloud=action.aloud)
+                if runner.committed:
+                    self._tell_words(runner)
             case Say():
-                self._new_runner(action.turn).say(action.text, action.language)
+                self._new_runner(action.turn, action.draft).say(action.text, action.language)
+            case Commit():
+                self._commit(action)
             case Excuse():
                 self._changed({"type": "notice", "session": self.name, "code": action.code})
-                self._runners[action.turn].excuse(action.code)
+                self._runners[action.draft].excuse(action.code)
             case Cancel():
-                self._detector.close()
-                self._runners[action.turn].cancel()
+                self._cancel(action)
             case EndTurn():
                 self._end(action)
             case _:
                 assert_never(action)
 
-    def _new_runner(self, turn: TurnId) -> TurnRunner:
-        record = Turn(turn, self.name, datetime.now(UTC), settled=self._engines.settled())
-        self._runners[turn] = TurnRunner(
-            record,
+    def _commit(self, action: Commit) -> None:
+        runner = self._runners[action.draft]
+        turn = self._turns[action.turn]
+        if self._utterance.blocks:
+            turn.marks.replace("endpoint", self._clock())
+        runner.commit()
+        self._tell_words(runner)
+
+    def _cancel(self, action: Cancel) -> None:
+        self._runners[action.draft].cancel()
+        if isinstance(self._state.phase, Hearing) and self._state.phase.turn == action.turn:
+            self._turns[action.turn].drafts_dropped += 1
+
+    def _tell_words(self, runner: DraftRunner) -> None:
+        if runner.turn.transcript:
+            words = runner.turn.transcript
+            self._changed({"type": "transcript", "session": self.name, "text": words})
+
+    def _judge(self, action: JudgePause) -> None:
+        """Ask how complete the utterance sounds: 50 ms of computing, in a thread, beside recognition."""
+        judge = self._end_of_turn
+        phase = self._state.phase
+        if judge is None or not isinstance(phase, Hearing):
+            return
+        said = self._detector.so_far().samples
+        # The model was trained on turns that end in about 200 ms of silence.
+        lacking = self._config.endpoint.judge_with_ms - phase.silence_ms
+        if lacking > 0:
+            said = np.concatenate([said, np.zeros(round(lacking * HEARING_RATE_HZ / 1000), np.int16)])
+
+        async def ask() -> None:
+            complete = await asyncio.to_thread(judge, said)
+            self.handle(Judged(self._clock(), action.turn, action.pause, complete))
+
+        task = asyncio.create_task(ask(), name=f"judging turn {action.turn}")
+        self._judging.add(task)
+        task.add_done_callback(self._judging.discard)
+
+    def _new_turn(self, turn: TurnId) -> Turn:
+        self._utterance = Utterance(())
+        self._turns[turn] = Turn(turn, self.name, datetime.now(UTC), settled=self._engines.settled())
+        return self._turns[turn]
+
+    def _new_runner(self, number: TurnId, draft: DraftId) -> DraftRunner:
+        turn = self._turns.get(number) or self._new_turn(number)
+        if isinstance(self._state.phase, Hearing):
+            turn.drafts_made += 1
+        self._runners[draft] = DraftRunner(
+            draft,
+            Turn(number, self.name, turn.started_at, settled=turn.settled),
             engines=self._engines,
             gate=self._gate,
             config=self._config,
@@ -200,10 +284,18 @@ class Session:
             clock=self._clock,
             tell=self.handle,
         )
-        return self._runners[turn]
+        return self._runners[draft]
 
     def _end(self, action: EndTurn) -> None:
-        turn = self._runners.pop(action.turn).turn
+        begun = self._turns.pop(action.turn)
+        turn = self._runners[action.draft].turn if action.draft in self._runners else begun
+        self._runners = {d: r for d, r in self._runners.items() if r.turn.id != action.turn}
+        if turn is not begun:
+            turn.marks.at_ns |= begun.marks.at_ns
+            turn.drafts_made, turn.drafts_dropped = begun.drafts_made, begun.drafts_dropped
+            turn.taken_back = begun.taken_back
+        mark_last_voice(turn, self._utterance)
+        self._utterance = Utterance(())
         turn.outcome = action.outcome
         turn.engines = self._engines.identities()
         self.turns += 1
@@ -212,3 +304,21 @@ class Session:
         for number in [n for n in self._waiting if n <= action.turn]:
             if not (waiting := self._waiting.pop(number)).done():
                 waiting.set_result(turn)
+
+
+def _endpointing(config: Config, *, judged: bool) -> Endpointing:
+    endpoint = config.endpoint
+    if endpoint.mode == "silence" or not judged:
+        return Silence(endpoint.silence_ms)
+    return SmartTurn(
+        threshold=endpoint.threshold,
+        complete_ms=endpoint.complete_ms,
+        incomplete_ms=endpoint.incomplete_ms,
+        unsure_ms=endpoint.silence_ms,
+    )
+
+
+def _drafting(config: Config) -> Drafting:
+    drafts = config.drafts
+    after_ms = drafts.after_ms if drafts.most_per_turn else float("inf")
+    return Drafting(after_ms, drafts.most_per_turn, drafts.take_back_ms)

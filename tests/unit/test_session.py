@@ -40,7 +40,7 @@ def voice(seconds: float, *, before: float = 0.3) -> Audio:
 class Table:
     """A session with everything around it."""
 
-    def __init__(self, engines: ScriptedEngines, **config: Any) -> None:
+    def __init__(self, engines: ScriptedEngines, end_of_turn: Any = None, **config: Any) -> None:
         loop = asyncio.get_running_loop()
 
         def clock() -> int:
@@ -57,6 +57,7 @@ class Table:
             language="en",
             engines=engines,
             voice=Loud(),
+            end_of_turn=end_of_turn,
             microphone=self.microphone,
             speaker=self.speaker,
             clock=clock,
@@ -87,7 +88,7 @@ async def table(engines: ScriptedEngines, **config: Any) -> AsyncIterator[Table]
 
 @virtual_time
 async def test_a_spoken_question_is_answered_aloud_and_every_stage_is_marked() -> None:
-    async with table(ScriptedEngines()) as t:
+    async with table(ScriptedEngines(), drafts={"most_per_turn": 0}) as t:
         turn = await t.speak(voice(1.0))
     assert turn.outcome == "answered"
     assert turn.transcript == "What time is it?"
@@ -240,14 +241,85 @@ async def test_push_to_talk_without_a_voice_gives_up() -> None:
 
 
 @virtual_time
-async def test_going_on_before_the_answer_sounds_drops_the_first_answer() -> None:
-    async with table(ScriptedEngines(stt_s=1.0)) as t:
-        first = t.session.next_turn()
+async def test_a_draft_is_ready_when_the_user_has_finished_and_leaves_at_once() -> None:
+    async with table(ScriptedEngines()) as t:
+        turn = await t.speak(voice(1.0))
+    json = turn.as_json()
+    assert json["drafts"] == {"made": 1, "dropped": 0}
+    # Everything but the last 10 ms block happened before the endpoint; nobody waited for it.
+    assert json["first_audio_ms"] - json["stages_ms"]["endpoint"] <= 15
+    assert json["stages_ms"]["stt"] == json["stages_ms"]["llm_first_token"] == 0
+    assert sum(json["stages_ms"].values()) == pytest.approx(json["first_audio_ms"], abs=0.05)
+
+
+@virtual_time
+async def test_a_draft_is_not_heard_before_the_endpoint() -> None:
+    async with table(ScriptedEngines()) as t:
+        over = t.session.next_turn()
         t.microphone.play(voice(1.0))
-        while t.session.phase != "recognizing":
-            await asyncio.sleep(0.01)
-        second = t.session.next_turn()
-        t.microphone.play(voice(1.0, before=0))
-        assert (await first).outcome == "stopped"
-        assert (await second).outcome == "answered"
-    assert len(t.engines.asked) == 1
+        while t.session.phase != "speaking":
+            await asyncio.sleep(0.005)
+            if t.session.phase == "hearing":
+                assert t.speaker.heard == 0
+                assert not [change for change in t.changes if change["type"] == "transcript"]
+        await over
+
+
+@virtual_time
+async def test_speech_in_pieces_below_the_window_is_one_turn_and_its_drafts_leave_no_trace() -> None:
+    pieces = [voice(0.6), voice(0.4, before=0.4), voice(0.5, before=0.45)]
+    said = Audio(np.concatenate([piece.samples for piece in pieces]), HEARING_RATE_HZ)
+    async with table(ScriptedEngines(stt_s=0.05, ttft_s=0.05, tts_s=0.02)) as t:
+        turn = await t.speak(said)
+        await asyncio.sleep(3)
+    assert [finished.outcome for finished in t.finished] == ["answered"]
+    assert turn.as_json()["drafts"] == {"made": 3, "dropped": 2}
+    assert t.engines.heard_audio[-1].seconds >= said.seconds - 0.1
+    assert len(t.session.history.exchanges) == 1
+    # 22 characters at 50 ms: one answer was heard, not three.
+    assert t.speaker.heard / t.speaker.rate_hz == pytest.approx(22 * 0.05, abs=0.1)
+
+
+class Says:
+    """Judges by a script, and remembers what it was asked about."""
+
+    def __init__(self, *verdicts: float) -> None:
+        self.left = list(verdicts)
+        self.asked: list[Samples] = []
+
+    def __call__(self, samples: Samples) -> float:
+        self.asked.append(samples)
+        return self.left.pop(0)
+
+
+@virtual_time
+async def test_a_complete_utterance_is_answered_after_the_short_window() -> None:
+    judge = Says(0.97)
+    async with table(ScriptedEngines(), end_of_turn=judge) as t:
+        turn = await t.speak(voice(1.0))
+    assert 192 <= turn.as_json()["stages_ms"]["endpoint"] <= 192 + 2 * 32
+    # The pause that the model hears is filled up to 224 ms.
+    assert not judge.asked[0][-round(0.15 * HEARING_RATE_HZ) :].any()
+
+
+@virtual_time
+async def test_an_incomplete_utterance_is_waited_for() -> None:
+    async with table(ScriptedEngines(), end_of_turn=Says(0.02)) as t:
+        turn = await t.speak(voice(1.0))
+    assert 1400 <= turn.as_json()["stages_ms"]["endpoint"] <= 1400 + 2 * 32
+
+
+@virtual_time
+@pytest.mark.parametrize("gap", [0.25, 0.5, 1.0, 1.4])
+async def test_a_false_endpoint_is_taken_back_and_both_pieces_are_one_utterance(gap: float) -> None:
+    pieces = [voice(0.6), voice(0.5, before=gap)]
+    said = Audio(np.concatenate([piece.samples for piece in pieces]), HEARING_RATE_HZ)
+    engines = ScriptedEngines(stt_s=0.3, ttft_s=0.6, tts_s=0.8)
+    async with table(engines, end_of_turn=Says(0.9, 0.9, 0.9)) as t:
+        turn = await t.speak(said)
+        await asyncio.sleep(3)
+    assert [finished.outcome for finished in t.finished] == ["answered"]
+    assert turn.as_json()["taken_back"] == (0 if gap < 0.2 else 1)
+    assert engines.heard_audio[-1].seconds >= said.seconds - 0.1
+    assert len(t.session.history.exchanges) == 1
+    assert turn.as_json()["first_audio_ms"] < 3000

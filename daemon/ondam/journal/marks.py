@@ -89,6 +89,7 @@ class EngineTimes:
 def stages_ms(marks: Marks, engines: EngineTimes) -> dict[StageName, float | None]:
     """The seven stages. A stage whose engine did not tell its own time is taken from the daemon's marks.
 
+    What a draft did before the endpoint cost the user nothing: a stage is the part of it that was waited for.
     None where a turn never got that far.
     """
     first_audio = marks.ms("dac_first_sample")
@@ -103,16 +104,25 @@ def stages_ms(marks: Marks, engines: EngineTimes) -> dict[StageName, float | Non
     stages: dict[StageName, float | None] = {
         "endpoint": marks.ms("endpoint"),
         "ipc": None,
-        "stt": stt,
-        "llm_first_token": token,
-        "first_clause": clause,
-        "tts_first_audio": tts,
-        "playback_buffer": marks.ms("dac_first_sample", "tts_first_audio"),
+        "stt": _waited_for(stt, marks.ms("stt_final", "endpoint")),
+        "llm_first_token": _waited_for(token, marks.ms("llm_first_token", "endpoint")),
+        "first_clause": _waited_for(clause, marks.ms("first_clause", "endpoint")),
+        "tts_first_audio": _waited_for(tts, marks.ms("tts_first_audio", "endpoint")),
+        "playback_buffer": _waited_for(
+            marks.ms("dac_first_sample", "tts_first_audio"), marks.ms("dac_first_sample", "endpoint")
+        ),
     }
     told = [value for value in stages.values() if value is not None]
     if first_audio is not None and len(told) == len(STAGES) - 1:
         stages["ipc"] = first_audio - sum(told)
     return stages
+
+
+def _waited_for(took: float | None, since_endpoint: float | None) -> float | None:
+    """The part of a stage that lies after the endpoint; all of it where nobody spoke."""
+    if took is None or since_endpoint is None:
+        return took
+    return min(took, max(0.0, since_endpoint))
 
 
 def _first(*values: float | None) -> float | None:

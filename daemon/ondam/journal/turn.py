@@ -38,6 +38,8 @@ class Turn:
     output_tokens: int | None = None
     drafts_made: int = 0
     drafts_dropped: int = 0
+    taken_back: int = 0
+    """Endpoints that were false: the user went on."""
     settled: bool = False
     voice: str | None = None
     """The engine that spoke; differs from the plan's when the spare voice had to."""
@@ -86,6 +88,7 @@ class Turn:
                 "output": self.output_tokens,
             },
             "drafts": {"made": self.drafts_made, "dropped": self.drafts_dropped},
+            "taken_back": self.taken_back,
             "clauses": self.clauses,
             "voice": self.voice,
             "settled": self.settled,

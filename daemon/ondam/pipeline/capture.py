@@ -9,6 +9,9 @@ import numpy as np
 
 from ondam.types import HEARING_RATE_HZ, Audio, Block, Nanoseconds, Samples
 
+REOPENS_WITHIN = 10 * HEARING_RATE_HZ
+"""Samples after an utterance's end during which it can be reopened; longer than any take-back window."""
+
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
@@ -50,6 +53,10 @@ class Capture:
         self._recent_samples = 0
         self._open: list[Block] | None = None
         self._open_samples = 0
+        self._closed: list[Block] = []
+        """The last utterance and what came after it, for as long as it may be taken back."""
+        self._closed_room = 0
+        """Samples that may still be added to it."""
 
     def add(self, block: Block) -> None:
         """Remember a block, in the open utterance or in the ring."""
@@ -57,6 +64,11 @@ class Capture:
             self._open.append(block)
             self._open_samples += len(block.samples)
             return
+        if self._closed_room > 0:
+            self._closed.append(block)
+            self._closed_room -= len(block.samples)
+        elif self._closed:
+            self._closed = []
         self._recent.append(block)
         self._recent_samples += len(block.samples)
         while self._recent_samples - len(self._recent[0].samples) >= self._pre_roll:
@@ -69,17 +81,32 @@ class Capture:
 
     def open(self) -> None:
         """Begin an utterance with what is in the ring."""
+        self._closed, self._closed_room = [], 0
         self._open = list(self._recent)
         self._open_samples = self._recent_samples
         self._recent.clear()
         self._recent_samples = 0
 
     def close(self) -> Utterance:
-        """End the open utterance and hand it over; nothing of it stays here."""
+        """End the open utterance and hand it over. It can be reopened for a while."""
         blocks, self._open, self._open_samples = self._open or [], None, 0
+        self._closed, self._closed_room = list(blocks), REOPENS_WITHIN
         return Utterance(tuple(blocks))
 
+    def reopen(self) -> None:
+        """Go on with the utterance that was closed last, with everything that was heard since."""
+        self._open = self._closed or list(self._recent)
+        self._open_samples = sum(len(block.samples) for block in self._open)
+        self._closed, self._closed_room = [], 0
+        self._recent.clear()
+        self._recent_samples = 0
+
+    def so_far(self) -> Utterance:
+        """The open utterance as it is now; it stays open."""
+        return Utterance(tuple(self._open or ()))
+
     def forget(self) -> None:
-        """Drop the ring: it holds the assistant's own voice."""
+        """Drop what is remembered: it holds the assistant's own voice."""
+        self._closed, self._closed_room = [], 0
         self._recent.clear()
         self._recent_samples = 0

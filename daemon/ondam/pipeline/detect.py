@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ondam.config import DetectConfig
-from ondam.dialog.events import Event, Pause, SpeechStarted, UtteranceFull
+from ondam.dialog.events import Event, Pause, SpeechResumed, SpeechStarted, UtteranceFull
 from ondam.pipeline.capture import Capture, Utterance
 from ondam.pipeline.ports import VoiceActivity
 from ondam.types import HEARING_RATE_HZ, Block, Nanoseconds, Samples
@@ -62,8 +62,10 @@ class Detector:
         # Hysteresis: inside an utterance a lower probability still counts as voice.
         least = self._config.release if self._heard_voice else self._config.threshold
         if self.probability >= least:
-            self._silent_samples = 0
+            resumed, self._silent_samples = self._silent_samples > 0 and self._heard_voice, 0
             self._heard_voice = True
+            if resumed:
+                yield SpeechResumed(self._clock())
             return
         self._silent_samples += frame
         yield Pause(self._clock(), self._silent_samples * 1000 / HEARING_RATE_HZ, self._heard_voice)
@@ -75,6 +77,18 @@ class Detector:
         self._heard_voice = not by_hand
         self._silent_samples = 0
         self._voiced_samples = 0
+
+    def reopen(self) -> None:
+        """Go on with the utterance that was closed last: the user had not finished."""
+        self._capture.reopen()
+        self._listening = True
+        self._heard_voice = True
+        self._silent_samples = 0
+        self._voiced_samples = 0
+
+    def so_far(self) -> Utterance:
+        """The open utterance as it is now."""
+        return self._capture.so_far()
 
     def close(self) -> Utterance:
         """End the utterance and hand it over."""

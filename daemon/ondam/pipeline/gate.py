@@ -1,24 +1,28 @@
 """The only door through which audio leaves.
 
-Every block carries its turn. The gate lets through the turn that is open and discards all others, so that
-nothing of a cancelled turn is heard, however late it comes.
+Every block carries its draft. The gate is *open* for one draft at a time, *holding* for drafts that may still
+become the answer (their writers wait), and *dropping* for all others, so that nothing of a dropped draft is
+heard, however late it comes.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from ondam.pipeline.ports import Speaker
-from ondam.types import Nanoseconds, Samples, TurnId
+from ondam.types import DraftId, Nanoseconds, Samples
 
 
 class Gate:
-    """Opened for one turn at a time."""
+    """Opened for one draft at a time."""
 
     def __init__(self, speaker: Speaker, clock: Callable[[], Nanoseconds]) -> None:
         self._speaker = speaker
         self._clock = clock
-        self._open: TurnId | None = None
+        self._open: DraftId | None = None
+        self._held: dict[DraftId, asyncio.Event] = {}
+        """Set when the gate has decided: the draft is open, or gone."""
         self._last: int | None = None
         """Number of the last sample let through and not dropped."""
         self._dropped_at_ns: Nanoseconds | None = None
@@ -28,13 +32,21 @@ class Gate:
         """The rate that ``write`` wants."""
         return self._speaker.rate_hz
 
-    def open(self, turn: TurnId) -> None:
-        """Let this turn's audio through."""
-        self._open = turn
+    def hold(self, draft: DraftId) -> None:
+        """Keep this draft's audio waiting until it is opened or dropped."""
+        self._held[draft] = asyncio.Event()
 
-    def drop(self, turn: TurnId) -> None:
-        """Let nothing of this turn through any more; what is on its way is faded out and dropped."""
-        if self._open != turn:
+    def open(self, draft: DraftId) -> None:
+        """Let this draft's audio through, at once."""
+        self._open = draft
+        if decided := self._held.pop(draft, None):
+            decided.set()
+
+    def drop(self, draft: DraftId) -> None:
+        """Let nothing of this draft through any more; what is on its way is faded out and dropped."""
+        if decided := self._held.pop(draft, None):
+            decided.set()
+        if self._open != draft:
             return
         self._open = None
         if self._last is not None and self._speaker.heard_at_ns(self._last) is None:
@@ -42,12 +54,14 @@ class Gate:
             self._last = None
             self._dropped_at_ns = self._clock()
 
-    async def write(self, turn: TurnId, samples: Samples) -> int | None:
-        """Queue ``samples`` of ``turn``; the number of the first, or None when the turn is not open."""
-        if self._open != turn or not len(samples):
+    async def write(self, draft: DraftId, samples: Samples) -> int | None:
+        """Queue ``samples`` of ``draft`` once it is open; the number of the first, None when it never is."""
+        if (held := self._held.get(draft)) is not None:
+            await held.wait()
+        if self._open != draft or not len(samples):
             return None
         first = await self._speaker.write(samples)
-        if self._open != turn:  # dropped while it waited for room, and with it these samples
+        if self._open != draft:  # dropped while it waited for room, and with it these samples
             return None
         self._last = first + len(samples) - 1
         return first

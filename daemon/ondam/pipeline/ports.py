@@ -30,6 +30,13 @@ class VoiceActivity(Protocol):
         """Forget what was heard."""
 
 
+class EndOfTurn(Protocol):
+    """Judges by its sound whether an utterance is complete. Blocks for tens of milliseconds."""
+
+    def __call__(self, samples: Samples) -> float:
+        """Probability that the user has finished. ``samples``: the turn so far, 16 kHz mono int16."""
+
+
 class Microphone(Protocol):
     """Where the user's voice comes from. Heals itself; a fault is told through ``on_fault`` of its maker."""
 

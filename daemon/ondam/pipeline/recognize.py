@@ -28,14 +28,13 @@ async def recognize(
     engines.answered("stt")
     turn.engine_ms.stt = transcript.engine_ms
     turn.transcript = transcript.text.strip()
-    turn.utterance_s = audio.seconds
     return turn.transcript
 
 
 def mark_last_voice(turn: Turn, utterance: Utterance) -> None:
-    """Set the origin of the turn's figures: the end of the user's last voiced 10 ms."""
+    """Set the origin of the turn's figures: the end of the user's last voiced 10 ms. A later call counts."""
     index = last_voiced_sample(utterance.samples)
     at_ns = utterance.at_ns(index)
     if index and at_ns is not None:
-        turn.marks.set("last_voiced", at_ns)
+        turn.marks.replace("last_voiced", at_ns)
     turn.utterance_s = len(utterance.samples) / HEARING_RATE_HZ

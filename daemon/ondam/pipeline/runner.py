@@ -1,4 +1,4 @@
-"""One turn's work: recognize, respond, speak, excuse; as tasks that can be cancelled at any moment."""
+"""One draft's work: recognize, respond, speak, excuse; as tasks that can be cancelled at any moment."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 
 from ondam import messages
 from ondam.config import Config
-from ondam.dialog.events import Answered, Event, Heard, Transcribed, TurnFailed
+from ondam.dialog.events import Answered, Event, Failed, Heard, Transcribed
 from ondam.dialog.history import Exchange
 from ondam.errors import OndamError
 from ondam.journal.turn import Turn
 from ondam.pipeline.capture import Utterance
 from ondam.pipeline.gate import Gate
 from ondam.pipeline.ports import Engines
-from ondam.pipeline.recognize import mark_last_voice, recognize
+from ondam.pipeline.recognize import recognize
 from ondam.pipeline.respond import prompt, respond
 from ondam.pipeline.speak import Speech
 from ondam.speech import Clause, ClauseStream
-from ondam.types import Language, Nanoseconds
+from ondam.types import DraftId, Language, Nanoseconds
 
 log = logging.getLogger(__name__)
 
@@ -32,11 +32,15 @@ CLAUSES_AHEAD = 32
 """Clauses that may wait for the voice; an answer is bounded by ``llm.max_tokens`` long before."""
 
 
-class TurnRunner:
-    """Does what the dialog machine wants done in one turn, and tells it what came of it."""
+class DraftRunner:
+    """Does what the dialog machine wants done for one draft, and tells it what came of it.
+
+    ``turn`` is what is remembered of this draft; it becomes the turn's record when the draft is committed.
+    """
 
     def __init__(
         self,
+        draft: DraftId,
         turn: Turn,
         *,
         engines: Engines,
@@ -46,15 +50,18 @@ class TurnRunner:
         clock: Callable[[], Nanoseconds],
         tell: Callable[[Event], None],
     ) -> None:
+        self.draft = draft
         self.turn = turn
+        self.committed = False
         self._engines = engines
         self._gate = gate
         self._config = config
         self._language = language
         self._clock = clock
         self._tell = tell
-        self._speech = Speech(turn, gate, clock)
+        self._speech = Speech(draft, turn, gate, clock)
         self._task: asyncio.Task[None] | None = None
+        gate.hold(draft)
         self._excusing = False
 
     def recognize(self, utterance: Utterance) -> None:
@@ -83,14 +90,19 @@ class TurnRunner:
         # What was heard of the answer stays what it was: an excuse is no part of it.
         self.heard()
         self._excusing = True
-        self._speech = Speech(self.turn, self._gate, self._clock)
+        self._speech = Speech(self.draft, self.turn, self._gate, self._clock)
         self._begin(
             self._aloud(_ahead(_clauses_of(text, self._language))) if self.turn.aloud else self._done()
         )
 
+    def commit(self) -> None:
+        """Let the audio out: what is ready leaves at once."""
+        self.committed = True
+        self._gate.open(self.draft)
+
     def cancel(self) -> None:
         """Let nothing more be heard or computed."""
-        self._gate.drop(self.turn.id)
+        self._gate.drop(self.draft)
         if self._task is not None:
             self._task.cancel()
 
@@ -101,10 +113,10 @@ class TurnRunner:
             return None
         if not self._excusing:
             self.turn.heard = text
-        return Heard(self._clock(), self.turn.id, text)
+        return Heard(self._clock(), self.draft, text)
 
     async def ended(self) -> None:
-        """Return when no task of this turn runs any more."""
+        """Return when no task of this draft runs any more."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
@@ -117,18 +129,17 @@ class TurnRunner:
         except OndamError as error:
             log.warning("turn %d: %s", self.turn.id, error)
             self.turn.fault = error.code
-            self._tell(TurnFailed(self._clock(), self.turn.id, error.code))
+            self._tell(Failed(self._clock(), self.draft, error.code))
         except Exception:
             log.exception("turn %d failed", self.turn.id)
             self.turn.fault = "internal_fault"
-            self._tell(TurnFailed(self._clock(), self.turn.id, "internal_fault"))
+            self._tell(Failed(self._clock(), self.draft, "internal_fault"))
 
     async def _recognize(self, utterance: Utterance) -> None:
-        mark_last_voice(self.turn, utterance)
         text = await recognize(
             self.turn, utterance, self._engines, self._language, self._config.stt.names, self._clock
         )
-        self._tell(Transcribed(self._clock(), self.turn.id, text))
+        self._tell(Transcribed(self._clock(), self.draft, text))
 
     async def _aloud(self, clauses: AsyncGenerator[Clause, None]) -> None:
         watch = asyncio.create_task(self._watch(), name=f"ear of turn {self.turn.id}")
@@ -150,11 +161,11 @@ class TurnRunner:
         async with aclosing(clauses):
             async for clause in clauses:
                 self.turn.heard = f"{self.turn.heard} {clause.written}".strip()
-        self._tell(Heard(self._clock(), self.turn.id, self.turn.heard))
+        self._tell(Heard(self._clock(), self.draft, self.turn.heard))
         await self._done()
 
     async def _done(self) -> None:
-        self._tell(Answered(self._clock(), self.turn.id))
+        self._tell(Answered(self._clock(), self.draft))
 
     async def _watch(self) -> None:
         before: str | None = None

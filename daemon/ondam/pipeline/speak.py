@@ -14,7 +14,7 @@ from ondam.journal.turn import Turn
 from ondam.pipeline.gate import Gate
 from ondam.pipeline.ports import Engines, SpeechStart
 from ondam.speech import Clause
-from ondam.types import Language, Nanoseconds, Samples
+from ondam.types import DraftId, Language, Nanoseconds, Samples
 
 log = logging.getLogger(__name__)
 
@@ -29,9 +29,10 @@ class Span:
 
 
 class Speech:
-    """One turn's answer on its way to the ear."""
+    """One draft of an answer on its way to the ear."""
 
-    def __init__(self, turn: Turn, gate: Gate, clock: Callable[[], Nanoseconds]) -> None:
+    def __init__(self, draft: DraftId, turn: Turn, gate: Gate, clock: Callable[[], Nanoseconds]) -> None:
+        self._draft = draft
         self._turn = turn
         self._gate = gate
         self._clock = clock
@@ -39,7 +40,6 @@ class Speech:
 
     async def speak(self, clauses: AsyncIterator[Clause], engines: Engines, language: Language) -> None:
         """Say each clause as it comes; returns when the last sample was queued. Raises EngineError."""
-        self._gate.open(self._turn.id)
         async for clause in clauses:
             await self._say(clause, engines, language)
 
@@ -69,7 +69,7 @@ class Speech:
         engines.answered("tts")
 
     async def _let_out(self, samples: Samples, text: str, span: Span | None) -> Span | None:
-        first = await self._gate.write(self._turn.id, samples)
+        first = await self._gate.write(self._draft, samples)
         if first is None:
             return span
         if span is None:

@@ -8,34 +8,42 @@ from hypothesis import strategies as st
 from ondam.dialog.actions import (
     Action,
     Cancel,
+    CloseUtterance,
+    Commit,
     EndTurn,
     Excuse,
+    JudgePause,
     OpenUtterance,
     Recognize,
+    ReopenUtterance,
     Respond,
     Say,
 )
-from ondam.dialog.endpointing import Silence
+from ondam.dialog.endpointing import Drafting, Silence, SmartTurn
 from ondam.dialog.events import (
     Answered,
     Asked,
     Event,
     Heard,
+    Judged,
     ListenRequested,
     MicrophoneLost,
     Pause,
     SayRequested,
+    SpeechResumed,
     SpeechStarted,
     StopRequested,
     Transcribed,
-    TurnFailed,
+    Failed,
     UtteranceFull,
 )
 from ondam.dialog.history import Exchange, History
 from ondam.dialog.machine import Answering, Hearing, Listening, Recognizing, State, step
-from ondam.types import TurnId
+from ondam.types import DraftId, TurnId
 
 ONE, TWO = TurnId(1), TurnId(2)
+A, B, C = DraftId(1), DraftId(2), DraftId(3)
+MS = 1_000_000
 
 
 def fresh() -> State:
@@ -56,16 +64,18 @@ def test_a_whole_turn_goes_from_voice_to_history() -> None:
         SpeechStarted(0),
         Pause(1, 320),
         Pause(2, 608),
-        Transcribed(3, ONE, " What time is it? "),
-        Heard(4, ONE, ""),
-        Heard(5, ONE, "It is three."),
-        Answered(6, ONE),
+        Transcribed(3, A, " What time is it? "),
+        Heard(4, A, ""),
+        Heard(5, A, "It is three."),
+        Answered(6, A),
     )
     assert done == [
         OpenUtterance(ONE),
-        Recognize(ONE),
-        Respond(ONE, "What time is it?", (), aloud=True),
-        EndTurn(ONE, "answered"),
+        Recognize(ONE, A),
+        CloseUtterance(ONE),
+        Commit(ONE, A),
+        Respond(ONE, A, "What time is it?", (), aloud=True),
+        EndTurn(ONE, A, "answered"),
     ]
     assert state.phase == Listening()
     assert state.history.exchanges == (Exchange("What time is it?", "It is three."),)
@@ -73,39 +83,37 @@ def test_a_whole_turn_goes_from_voice_to_history() -> None:
 
 def test_a_pause_below_the_window_does_not_end_the_utterance() -> None:
     state, done = run(fresh(), SpeechStarted(0), Pause(1, 599.9))
-    assert state.phase == Hearing(ONE)
+    assert isinstance(state.phase, Hearing)
     assert done == [OpenUtterance(ONE)]
 
 
 def test_no_words_make_no_answer() -> None:
-    state, done = run(fresh(), SpeechStarted(0), Pause(1, 600), Transcribed(2, ONE, "  "))
-    assert done[-1] == EndTurn(ONE, "no_speech")
+    state, done = run(fresh(), SpeechStarted(0), Pause(1, 600), Transcribed(2, A, "  "))
+    assert done[-1] == EndTurn(ONE, A, "no_speech")
     assert state.history.exchanges == ()
 
 
 def test_a_late_transcript_of_a_cancelled_turn_makes_no_second_answer() -> None:
-    state, _ = run(fresh(), SpeechStarted(0), Pause(1, 600), SpeechStarted(2))
-    assert state.phase == Hearing(TWO)
-    state, done = run(state, Transcribed(3, ONE, "late"))
-    assert done == []
-    assert state.phase == Hearing(TWO)
+    before, _ = run(fresh(), SpeechStarted(0), Pause(1, 600), SpeechStarted(2))
+    assert before.phase == Hearing(TWO)
+    assert run(before, Transcribed(3, A, "late")) == (before, [])
 
 
 def test_voice_while_the_answer_sounds_is_our_own_voice() -> None:
-    state, _ = run(fresh(), Asked(0, "q", aloud=True), Heard(1, ONE, ""))
+    state, _ = run(fresh(), Asked(0, "q", aloud=True), Heard(1, A, ""))
     after, done = run(state, SpeechStarted(2))
     assert (after, done) == (state, [])
 
 
 def test_going_on_before_the_answer_sounds_cancels_it() -> None:
-    state, _ = run(fresh(), SpeechStarted(0), Pause(1, 600), Transcribed(2, ONE, "one"))
+    state, _ = run(fresh(), SpeechStarted(0), Pause(1, 600), Transcribed(2, A, "one"))
     state, done = run(state, SpeechStarted(3))
-    assert done == [Cancel(ONE), EndTurn(ONE, "stopped"), OpenUtterance(TWO)]
+    assert done == [Cancel(ONE, A), EndTurn(ONE, A, "stopped"), OpenUtterance(TWO)]
 
 
 def test_stopping_keeps_in_history_only_what_was_heard() -> None:
-    state, done = run(fresh(), Asked(0, "Count.", aloud=True), Heard(1, ONE, "One, two,"), StopRequested(2))
-    assert done[-2:] == [Cancel(ONE), EndTurn(ONE, "stopped")]
+    state, done = run(fresh(), Asked(0, "Count.", aloud=True), Heard(1, A, "One, two,"), StopRequested(2))
+    assert done[-2:] == [Cancel(ONE, A), EndTurn(ONE, A, "stopped")]
     assert state.history.exchanges == (Exchange("Count.", "One, two,"),)
 
 
@@ -119,34 +127,30 @@ def test_a_failed_stage_is_excused_once_and_not_remembered() -> None:
         fresh(),
         SpeechStarted(0),
         Pause(1, 600),
-        TurnFailed(2, ONE, "stt_down"),
-        Heard(3, ONE, "I cannot hear"),
-        Answered(4, ONE),
+        Failed(2, A, "stt_down"),
+        Heard(3, A, "I cannot hear"),
+        Answered(4, A),
     )
-    assert done[2:] == [Excuse(ONE, "stt_down"), EndTurn(ONE, "failed")]
+    assert done[4:] == [Excuse(ONE, A, "stt_down"), EndTurn(ONE, A, "failed")]
     assert state.history.exchanges == ()
 
 
 def test_an_answer_that_breaks_off_keeps_what_was_heard() -> None:
-    state, done = run(
-        fresh(), Asked(0, "q", aloud=True), Heard(1, ONE, "Well,"), TurnFailed(2, ONE, "llm_stalled")
-    )
-    assert done[-1] == Excuse(ONE, "llm_stalled")
+    state, done = run(fresh(), Asked(0, "q", aloud=True), Heard(1, A, "Well,"), Failed(2, A, "llm_stalled"))
+    assert done[-1] == Excuse(ONE, A, "llm_stalled")
     assert state.history.exchanges == (Exchange("q", "Well,"),)
 
 
 def test_an_excuse_that_fails_too_ends_the_turn() -> None:
-    _, done = run(
-        fresh(), Asked(0, "q", aloud=True), TurnFailed(1, ONE, "llm_down"), TurnFailed(2, ONE, "tts_down")
-    )
-    assert done[-2:] == [Excuse(ONE, "llm_down"), EndTurn(ONE, "failed")]
+    _, done = run(fresh(), Asked(0, "q", aloud=True), Failed(1, A, "llm_down"), Failed(2, A, "tts_down"))
+    assert done[-2:] == [Excuse(ONE, A, "llm_down"), EndTurn(ONE, A, "failed")]
 
 
 def test_b05_an_answer_that_cannot_be_said_is_excused_once() -> None:
-    state, done = run(fresh(), Asked(0, "q", aloud=True), Answered(1, ONE))
-    assert done[-1] == Excuse(ONE, "no_answer")
-    state, done = run(state, Heard(2, ONE, "I have no answer"), Answered(3, ONE))
-    assert done == [EndTurn(ONE, "no_answer")]
+    state, done = run(fresh(), Asked(0, "q", aloud=True), Answered(1, A))
+    assert done[-1] == Excuse(ONE, A, "no_answer")
+    state, done = run(state, Heard(2, A, "I have no answer"), Answered(3, A))
+    assert done == [EndTurn(ONE, A, "no_answer")]
     assert state.history.exchanges == ()
 
 
@@ -154,67 +158,215 @@ def test_push_to_talk_waits_for_a_voice_and_then_gives_up() -> None:
     state, done = run(fresh(), ListenRequested(0, patience_ms=8_000), Pause(1, 7_999, voiced=False))
     assert done == [OpenUtterance(ONE, by_hand=True)]
     _, done = run(state, Pause(2, 8_000, voiced=False))
-    assert done == [Cancel(ONE), EndTurn(ONE, "no_speech")]
+    assert done == [CloseUtterance(ONE), EndTurn(ONE, None, "no_speech")]
 
 
 def test_a_lost_microphone_drops_the_half_sentence() -> None:
     state, done = run(fresh(), SpeechStarted(0), MicrophoneLost(1))
-    assert done[-2:] == [Cancel(ONE), EndTurn(ONE, "lost")]
+    assert done[-2:] == [CloseUtterance(ONE), EndTurn(ONE, None, "lost")]
     assert state.phase == Listening()
 
 
 def test_an_utterance_that_is_full_is_recognized() -> None:
     state, done = run(fresh(), SpeechStarted(0), UtteranceFull(1))
-    assert done[-1] == Recognize(ONE)
-    assert state.phase == Recognizing(ONE)
+    assert done[-3:] == [Recognize(ONE, A), CloseUtterance(ONE), Commit(ONE, A)]
+    assert state.phase == Recognizing(ONE, A, endpoint_ns=1)
 
 
 def test_a_text_read_aloud_is_no_exchange() -> None:
-    state, done = run(fresh(), SayRequested(0, "Hello."), Heard(1, ONE, "Hello."), Answered(2, ONE))
-    assert done == [Say(ONE, "Hello."), EndTurn(ONE, "said")]
+    state, done = run(fresh(), SayRequested(0, "Hello."), Heard(1, A, "Hello."), Answered(2, A))
+    assert done == [Say(ONE, A, "Hello."), Commit(ONE, A), EndTurn(ONE, A, "said")]
     assert state.history.exchanges == ()
 
 
+def smart() -> State:
+    """Drafts after 64 ms, smart-turn: 192 ms where the utterance sounds complete, 1,400 where it does not."""
+    policy = SmartTurn(threshold=0.5, complete_ms=192, incomplete_ms=1400, unsure_ms=600)
+    return State(policy, History(limit=6), Drafting(after_ms=64, most=3, take_back_ms=1500))
+
+
+def test_a_pause_begins_a_draft_and_asks_for_a_verdict_once() -> None:
+    state, done = run(smart(), SpeechStarted(0), Pause(1, 32), Pause(2, 64), Pause(3, 96))
+    assert done == [OpenUtterance(ONE), JudgePause(ONE, 0), Recognize(ONE, A)]
+    assert isinstance(state.phase, Hearing)
+
+
+def test_a_complete_utterance_is_committed_after_the_short_window_and_its_draft_is_kept() -> None:
+    state, done = run(
+        smart(),
+        SpeechStarted(0),
+        Pause(1, 64),
+        Judged(2, ONE, 0, 0.9),
+        Transcribed(3, A, "What time is it?"),
+        Pause(4, 160),
+        Pause(5, 192),
+    )
+    assert done[3:] == [
+        Respond(ONE, A, "What time is it?", (), aloud=True),
+        CloseUtterance(ONE),
+        Commit(ONE, A),
+    ]
+    assert isinstance(state.phase, Answering)
+    assert state.phase.question == "What time is it?"
+
+
+def test_a_verdict_that_comes_after_its_window_ends_the_utterance_at_once() -> None:
+    state, done = run(smart(), SpeechStarted(0), Pause(1, 224), Judged(2, ONE, 0, 0.9))
+    assert done[-1] == Commit(ONE, A)
+    assert state.phase == Recognizing(ONE, A, endpoint_ns=2, made=1)
+
+
+def test_an_incomplete_utterance_waits_longer() -> None:
+    state, _ = run(smart(), SpeechStarted(0), Pause(1, 64), Judged(2, ONE, 0, 0.1), Pause(3, 1399))
+    assert isinstance(state.phase, Hearing)
+    state, _ = run(state, Pause(4, 1400))
+    assert isinstance(state.phase, Recognizing)
+
+
+def test_without_a_verdict_the_plain_window_counts() -> None:
+    state, _ = run(smart(), SpeechStarted(0), Pause(1, 599))
+    assert isinstance(state.phase, Hearing)
+    state, _ = run(state, Pause(2, 600))
+    assert isinstance(state.phase, Recognizing)
+
+
+def test_going_on_drops_the_draft_and_its_verdict() -> None:
+    state, done = run(
+        smart(),
+        SpeechStarted(0),
+        Pause(1, 64),
+        Transcribed(2, A, "What"),
+        SpeechResumed(3),
+        Judged(4, ONE, 0, 0.99),
+        Pause(5, 192),
+    )
+    assert Cancel(ONE, A) in done
+    assert done[-2:] == [Recognize(ONE, B), JudgePause(ONE, 1)]
+    assert isinstance(state.phase, Hearing)
+    assert state.phase.complete is None
+    # What the dropped draft still says changes nothing.
+    assert run(state, Transcribed(6, A, "What"), Answered(7, A), Failed(8, A, "llm_down")) == (state, [])
+
+
+def test_a_turn_makes_no_more_drafts_than_it_may() -> None:
+    happened: list[Event] = [SpeechStarted(0)]
+    for _ in range(9):
+        happened += [Pause(1, 64), SpeechResumed(2)]
+    _, done = run(smart(), *happened)
+    assert [type(action) for action in done].count(Recognize) == 3
+
+
+def test_a_false_endpoint_is_taken_back_and_both_pieces_are_one_turn() -> None:
+    state, done = run(
+        smart(),
+        SpeechStarted(0),
+        Pause(1, 64),
+        Judged(2, ONE, 0, 0.9),
+        Transcribed(3, A, "Turn off the light"),
+        Pause(1000 * MS, 192),
+        SpeechStarted(2400 * MS),
+    )
+    assert done[-2:] == [Cancel(ONE, A), ReopenUtterance(ONE)]
+    assert isinstance(state.phase, Hearing)
+    state, done = run(
+        state,
+        Pause(3000 * MS, 600),
+        Transcribed(4, B, "Turn off the light in the kitchen."),
+        Heard(5, B, "Done."),
+        Answered(6, B),
+    )
+    assert done[-1] == EndTurn(ONE, B, "answered")
+    assert state.history.exchanges == (Exchange("Turn off the light in the kitchen.", "Done."),)
+
+
+def test_what_is_said_later_than_the_take_back_window_is_a_new_turn() -> None:
+    state, _ = run(smart(), SpeechStarted(0), Pause(0, 600), Transcribed(1, A, "one"))
+    _, done = run(state, SpeechStarted(1501 * MS))
+    assert done == [Cancel(ONE, A), EndTurn(ONE, A, "stopped"), OpenUtterance(TWO)]
+
+
+def test_a_draft_that_failed_is_excused_only_once_the_user_has_finished() -> None:
+    state, done = run(smart(), SpeechStarted(0), Pause(1, 64), Failed(2, A, "stt_down"), Pause(3, 128))
+    assert not [action for action in done if isinstance(action, Excuse)]
+    _, done = run(state, Pause(4, 600))
+    assert done == [CloseUtterance(ONE), Commit(ONE, A), Excuse(ONE, A, "stt_down")]
+
+
+def test_a_draft_without_words_makes_no_turn() -> None:
+    _, done = run(smart(), SpeechStarted(0), Pause(1, 64), Transcribed(2, A, ""), Pause(3, 600))
+    assert done[-3:] == [CloseUtterance(ONE), Commit(ONE, A), EndTurn(ONE, A, "no_speech")]
+
+
+def test_a_draft_that_cannot_be_said_is_excused_after_the_endpoint() -> None:
+    state, done = run(
+        smart(), SpeechStarted(0), Pause(1, 64), Transcribed(2, A, "q"), Answered(3, A), Pause(4, 600)
+    )
+    assert done[-3:] == [CloseUtterance(ONE), Commit(ONE, A), Excuse(ONE, A, "no_answer")]
+
+
 turns = st.integers(1, 6).map(TurnId)
+drafts = st.integers(1, 12).map(DraftId)
 events = st.one_of(
-    st.just(SpeechStarted(0)),
-    st.builds(Pause, st.just(0), st.sampled_from([32.0, 600.0, 9000.0]), st.booleans()),
+    st.builds(SpeechStarted, st.sampled_from([0, 1000 * MS, 5000 * MS])),
+    st.builds(Pause, st.just(0), st.sampled_from([32.0, 64.0, 192.0, 600.0, 9000.0]), st.booleans()),
+    st.just(SpeechResumed(0)),
+    st.builds(Judged, st.just(0), turns, st.integers(0, 2), st.sampled_from([0.1, 0.9])),
     st.just(UtteranceFull(0)),
     st.just(MicrophoneLost(0)),
     st.just(ListenRequested(0)),
     st.builds(Asked, st.just(0), st.just("q"), st.booleans()),
     st.just(SayRequested(0, "s")),
     st.just(StopRequested(0)),
-    st.builds(Transcribed, st.just(0), turns, st.sampled_from(["", "words"])),
-    st.builds(Heard, st.just(0), turns, st.sampled_from(["", "said"])),
-    st.builds(Answered, st.just(0), turns),
-    st.builds(TurnFailed, st.just(0), turns, st.just("llm_down")),
+    st.builds(Transcribed, st.just(0), drafts, st.sampled_from(["", "words"])),
+    st.builds(Heard, st.just(0), drafts, st.sampled_from(["", "said"])),
+    st.builds(Answered, st.just(0), drafts),
+    st.builds(Failed, st.just(0), drafts, st.just("llm_down")),
 )
 
 
-@given(st.lists(events, max_size=60))
-def test_whatever_happens_one_turn_at_a_time_begins_and_ends_once(happened: list[Event]) -> None:
-    state = fresh()
-    open_turn: TurnId | None = None
+@given(st.lists(events, max_size=80), st.booleans())
+def test_whatever_happens_one_answer_at_a_time_and_no_dropped_draft_is_ever_let_out(
+    happened: list[Event], drafting: bool
+) -> None:
+    state = smart() if drafting else fresh()
+    turn: TurnId | None = None
     ended: set[TurnId] = set()
-    for event in happened:
+    alive: set[DraftId] = set()
+    dropped: set[DraftId] = set()
+    let_out: DraftId | None = None
+    for event in (*happened, StopRequested(0)):
         state, actions = step(state, event)
         for action in actions:
             match action:
-                case OpenUtterance(turn) | Say(turn):
-                    assert open_turn is None
-                    open_turn = turn
-                case Respond(turn):
-                    assert open_turn in {None, turn}
-                    open_turn = turn
-                case EndTurn(turn):
-                    assert open_turn == turn
+                case OpenUtterance():
+                    assert turn is None
+                    turn = action.turn
+                case Recognize() | Say() | Respond():
+                    if turn is None:
+                        turn = action.turn
+                    assert action.turn == turn
+                    assert action.draft not in dropped
+                    alive.add(action.draft)
+                    assert len(alive) == 1, "two answers at once"
+                case Commit():
+                    assert action.draft in alive
+                    assert let_out is None
+                    let_out = action.draft
+                case Cancel():
+                    assert action.draft in alive
+                    alive.discard(action.draft)
+                    dropped.add(action.draft)
+                    let_out = None if let_out == action.draft else let_out
+                case Excuse():
+                    assert action.draft == let_out
+                case EndTurn():
+                    assert action.turn == turn
                     assert turn not in ended
-                    ended.add(turn)
-                    open_turn = None
-                case Recognize(turn) | Cancel(turn) | Excuse(turn):
-                    assert open_turn == turn
-    assert isinstance(state.phase, Listening) == (open_turn is None)
-    state, actions = step(state, StopRequested(0))
-    assert state.phase == Listening()
-    assert isinstance(state.phase, Listening) or not isinstance(state.phase, Answering)
+                    ended.add(action.turn)
+                    turn, alive, let_out = None, set(), None
+                case CloseUtterance() | ReopenUtterance() | JudgePause():
+                    assert action.turn == turn
+        assert isinstance(state.phase, Listening) == (turn is None)
+    assert state.phase == Listening(), "always back to listening"
+    # A dropped draft leaves no trace: what history holds was heard.
+    assert all(exchange.answer == "said" for exchange in state.history.exchanges)

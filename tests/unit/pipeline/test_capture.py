@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ondam.config import defaults, load
-from ondam.dialog.events import Pause, SpeechStarted
+from ondam.dialog.events import Pause, SpeechResumed, SpeechStarted
 from ondam.pipeline.capture import Capture
 from ondam.pipeline.detect import Detector
 from ondam.types import Block, Samples
@@ -76,6 +76,36 @@ def test_b15_two_utterances_share_no_sample(gap_blocks: int) -> None:
     assert np.array_equal(second, np.arange(second[0], len(stream) * BLOCK).astype(np.int16))
 
 
+def test_a_reopened_utterance_has_every_sample_once_also_those_between() -> None:
+    capture = Capture(pre_roll_ms=300, max_utterance_s=60)
+    stream = ramp(0, 120)
+    for block in stream[:30]:
+        capture.add(block)
+    capture.open()
+    for block in stream[30:60]:
+        capture.add(block)
+    first = capture.close().samples
+    for block in stream[60:90]:
+        capture.add(block)
+    capture.reopen()
+    for block in stream[90:]:
+        capture.add(block)
+    whole = capture.close().samples
+    assert first[0] == whole[0] == 0
+    assert np.array_equal(whole, np.arange(120 * BLOCK).astype(np.int16))
+
+
+def test_an_utterance_cannot_be_reopened_long_afterwards() -> None:
+    capture = Capture(pre_roll_ms=300, max_utterance_s=60)
+    capture.open()
+    capture.add(ramp(0, 1)[0])
+    capture.close()
+    for block in ramp(BLOCK, 1100):
+        capture.add(block)
+    capture.reopen()
+    assert len(capture.close().samples) == 300 * 16
+
+
 def detector(voice: Script) -> Detector:
     return Detector(voice, load(None).detect, clock=lambda: 0)
 
@@ -102,7 +132,7 @@ def test_pauses_are_counted_in_samples_and_begin_anew_with_each_voice() -> None:
                 ears.open()
             events.append(event)
     # 0.4 is below the threshold but above the release: inside an utterance it is voice.
-    assert events == [SpeechStarted(0), Pause(0, 32.0), Pause(0, 64.0), Pause(0, 32.0)]
+    assert events == [SpeechStarted(0), Pause(0, 32.0), Pause(0, 64.0), SpeechResumed(0), Pause(0, 32.0)]
 
 
 def test_an_utterance_opened_by_hand_has_no_voice_until_the_threshold_is_crossed() -> None:
