@@ -124,7 +124,7 @@ async def test_time_stamps_agree_with_a_recording_of_both_sides(rig: SoundRig) -
         assert heard_at_ns is not None
         by_stamps_ms = (heard_at_ns - ears.said_at_ns(sample)) / 1e6
         errors_ms.append(abs(by_stamps_ms - (played_s - fed_s) * 1e3))
-    # Where the machine was too busy to keep the sound going, a click may have been stamped in the middle of it.
+    # Where the machine was too busy to keep the sound going, a click may have met the gap.
     assert (max(errors_ms) if not speaker.underruns else np.median(errors_ms)) < TOLERANCE_MS
     assert [b.first - a.first for a, b in pairwise(ears.blocks)] == [160] * (len(ears.blocks) - 1)
 
