@@ -355,12 +355,14 @@ class Assistant:
         engine = change.status
         self._broadcast.publish({"type": "engine", "engine": self._engine(engine)})
         key = f"engine:{engine.name}"
-        if change.fault is not None:
-            self._fault(key, change.fault)
-        elif engine.state == "ready":
+        if engine.state == "ready":
             self._cleared(key)
             for fault in engine.faults:
                 self._fault(f"{key}:{fault.code}", fault)
+            if change.fault is not None and change.fault not in engine.faults:
+                self._notice(change.fault)  # it is back
+        elif change.fault is not None:
+            self._fault(key, change.fault)
 
     def _device_fault(self, which: str) -> Callable[..., None]:
         def tell(code: str | None, /, **facts: object) -> None:
@@ -378,6 +380,11 @@ class Assistant:
         told = self._wire_fault(*self._faults[key])
         log.warning("%s", told["text"])
         self._broadcast.publish({"type": "fault", "fault": told})
+
+    def _notice(self, told: Fault) -> None:
+        log.info("%s", self._wire_fault(told)["text"])
+        name = self._session.name if self._session else ""
+        self._broadcast.publish({"type": "notice", "session": name, "code": told.code})
 
     def _cleared(self, key: str) -> None:
         for known in [k for k in self._faults if k == key or k.startswith(f"{key}:")]:
