@@ -40,6 +40,8 @@ class ScriptedEngines:
     second_per_character: float = 0.05
     down: set[Stage] = field(default_factory=set)
     breaks: set[Stage] = field(default_factory=set)
+    error: str = ""
+    """What a stage that breaks says; else that it is down."""
     asked: list[list[Message]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     heard_audio: list[Audio] = field(default_factory=list)
@@ -78,7 +80,7 @@ class ScriptedEngines:
         finally:
             self.running -= 1
         if "stt" in self.breaks:
-            raise EngineError("stt_down")
+            raise EngineError(self.error or "stt_down")
         return Transcript(self.heard, language, engine_ms=self.stt_s * 1000)
 
     async def respond(
@@ -91,7 +93,7 @@ class ScriptedEngines:
             await asyncio.sleep(self.ttft_s)
             for number, token in enumerate(self.tokens):
                 if "llm" in self.breaks and number == 3:
-                    raise EngineError("llm_down")
+                    raise EngineError(self.error or "llm_down")
                 yield Token(token, spent * 1000)
                 await asyncio.sleep(self.token_s)
                 spent += self.token_s
@@ -105,7 +107,7 @@ class ScriptedEngines:
         try:
             await asyncio.sleep(self.tts_s)
             if "tts" in self.breaks:
-                raise EngineError("tts_down")
+                raise EngineError(self.error or "tts_down")
             yield SpeechStart(RATE_HZ, engine_ms=self.tts_s * 1000)
             for _ in range(4):
                 yield np.full(round(len(text) * self.second_per_character * RATE_HZ / 4), 1000, np.int16)

@@ -12,6 +12,7 @@ import pytest
 from tests.fakes.engines import ScriptedEngines
 from tests.fakes.virtual_time import virtual_time
 
+from ondam import messages
 from ondam.audio import WavMicrophone, WavSpeaker
 from ondam.config import load
 from ondam.dialog.history import Exchange
@@ -183,7 +184,7 @@ async def test_an_engine_that_is_down_is_excused_aloud_and_the_next_turn_works(s
         turn = await t.speak(voice(1.0))
         assert (turn.outcome, turn.fault) == ("failed", code)
         assert t.engines.said, "the user was told aloud"
-        assert {"type": "notice", "session": "test", "code": code} in t.changes
+        assert {"type": "notice", "session": "test", "code": f"excuse_{stage}"} in t.changes
         t.engines.down.clear()
         await asyncio.sleep(1)
         assert (await t.speak(voice(1.0))).outcome == "answered"
@@ -195,7 +196,7 @@ async def test_without_any_voice_the_turn_ends_and_the_fault_is_shown() -> None:
     async with table(ScriptedEngines(down={"tts"})) as t:
         turn = await t.speak(voice(1.0))
         assert (turn.outcome, turn.fault) == ("failed", "tts_down")
-        assert {"type": "notice", "session": "test", "code": "tts_down"} in t.changes
+        assert {"type": "notice", "session": "test", "code": "excuse_tts"} in t.changes
         t.engines.down.clear()
         assert (await t.speak(voice(1.0))).outcome == "answered"
 
@@ -323,3 +324,21 @@ async def test_a_false_endpoint_is_taken_back_and_both_pieces_are_one_utterance(
     assert engines.heard_audio[-1].seconds >= said.seconds - 0.1
     assert len(t.session.history.exchanges) == 1
     assert turn.as_json()["first_audio_ms"] < 3000
+
+
+@pytest.mark.parametrize("code", ["excuse_stt", "excuse_llm", "excuse_tts", "no_answer", "internal_fault"])
+def test_what_is_said_aloud_needs_no_facts_to_be_filled_in(code: str) -> None:
+    for language in ("ko", "en"):
+        assert "{" not in messages.text(code, language)
+
+
+@virtual_time
+async def test_an_engine_that_dies_in_the_middle_is_excused_whatever_its_error_says() -> None:
+    for stage in ("stt", "tts"):
+        engines = ScriptedEngines(breaks={stage}, error="engine_hung_up")
+        async with table(engines) as t:
+            turn = await t.speak(voice(1.0))
+            assert (turn.outcome, turn.fault) == ("failed", "engine_hung_up")
+            engines.breaks.clear()
+            await asyncio.sleep(2)
+            assert (await t.speak(voice(1.0))).outcome == "answered"

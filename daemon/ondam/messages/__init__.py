@@ -28,6 +28,13 @@ class Message:
     next: str
 
 
+class _Facts(dict[str, object]):
+    """A fact that is lacking stays visible as ``{name}``: an error must not hide behind another."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{{{name}}}"
+
+
 @lru_cache(maxsize=1)
 def catalog() -> dict[str, dict[str, Any]]:
     """All entries of all files, by code. A code that two files define is an error."""
@@ -48,7 +55,8 @@ def message(code: str, language: Language, /, **facts: object) -> Message:
     after = entry.get("next", "")
     if isinstance(after, dict):
         after = after[language]
-    return Message(code, entry[language].format(**facts), after.format(**facts))
+    known = _Facts(facts)
+    return Message(code, entry[language].format_map(known), after.format_map(known))
 
 
 def text(code: str, language: Language, /, **facts: object) -> str:

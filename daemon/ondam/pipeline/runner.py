@@ -21,7 +21,7 @@ from ondam.pipeline.recognize import recognize
 from ondam.pipeline.respond import prompt, respond
 from ondam.pipeline.speak import Speech
 from ondam.speech import Clause, ClauseStream
-from ondam.types import DraftId, Language, Nanoseconds
+from ondam.types import DraftId, Language, Nanoseconds, Stage
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,15 @@ WATCH_S = 0.02
 
 CLAUSES_AHEAD = 32
 """Clauses that may wait for the voice; an answer is bounded by ``llm.max_tokens`` long before."""
+
+
+class StageFailed(Exception):
+    """A stage of a draft failed: the user is told in their words, the log and the record get the cause."""
+
+    def __init__(self, stage: Stage, cause: OndamError) -> None:
+        super().__init__(stage, cause)
+        self.stage = stage
+        self.cause = cause
 
 
 class DraftRunner:
@@ -76,12 +85,12 @@ class DraftRunner:
         clauses = respond(
             self.turn, asked, self._engines, self._language, self._config.llm.max_tokens, self._clock
         )
-        self._begin(self._aloud(_ahead(clauses)) if aloud else self._shown(clauses))
+        self._begin(self._aloud(clauses) if aloud else self._shown(clauses))
 
     def say(self, text: str, language: Language | None = None) -> None:
         """Read ``text`` aloud."""
         self._language = language or self._language
-        self._begin(self._aloud(_ahead(_clauses_of(text, self._language))))
+        self._begin(self._aloud(_clauses_of(text, self._language)))
 
     def excuse(self, code: str) -> None:
         """Say the message ``code``, in the user's language."""
@@ -91,9 +100,7 @@ class DraftRunner:
         self.heard()
         self._excusing = True
         self._speech = Speech(self.draft, self.turn, self._gate, self._clock)
-        self._begin(
-            self._aloud(_ahead(_clauses_of(text, self._language))) if self.turn.aloud else self._done()
-        )
+        self._begin(self._aloud(_clauses_of(text, self._language)) if self.turn.aloud else self._done())
 
     def commit(self) -> None:
         """Let the audio out: what is ready leaves at once."""
@@ -121,35 +128,43 @@ class DraftRunner:
             await asyncio.wait([self._task])
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        self._task = asyncio.create_task(self._guarded(work), name=f"turn {self.turn.id}")
+        self._task = asyncio.create_task(self._guarded(work), name=f"draft {self.draft}")
+        self._task.add_done_callback(_log_if_broken)
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
-        except OndamError as error:
-            log.warning("turn %d: %s", self.turn.id, error)
-            self.turn.fault = error.code
-            self._tell(Failed(self._clock(), self.draft, error.code))
+        except StageFailed as failure:
+            log.warning("turn %d: %s", self.turn.id, failure.cause)
+            self.turn.fault = failure.cause.code
+            self._tell(Failed(self._clock(), self.draft, f"excuse_{failure.stage}"))
         except Exception:
+            # A fault of ours must not end the conversation: logged, told, next turn.
             log.exception("turn %d failed", self.turn.id)
             self.turn.fault = "internal_fault"
             self._tell(Failed(self._clock(), self.draft, "internal_fault"))
 
     async def _recognize(self, utterance: Utterance) -> None:
-        text = await recognize(
-            self.turn, utterance, self._engines, self._language, self._config.stt.names, self._clock
-        )
+        try:
+            text = await recognize(
+                self.turn, utterance, self._engines, self._language, self._config.stt.names, self._clock
+            )
+        except OndamError as error:
+            raise StageFailed("stt", error) from error
         self._tell(Transcribed(self._clock(), self.draft, text))
 
     async def _aloud(self, clauses: AsyncGenerator[Clause, None]) -> None:
-        watch = asyncio.create_task(self._watch(), name=f"ear of turn {self.turn.id}")
-        failure: OndamError | None = None
+        watch = asyncio.create_task(self._watch(), name=f"ear of draft {self.draft}")
+        failure: StageFailed | None = None
         try:
             try:
-                async with aclosing(clauses):
-                    await self._speech.speak(clauses, self._engines, self._language)
+                async with aclosing(_ahead(clauses)) as made:
+                    await self._speech.speak(made, self._engines, self._language)
+            except StageFailed as error:
+                failure = error
             except OndamError as error:
-                failure = error  # told when what was made before it has been heard
+                failure = StageFailed("tts", error)
+            # What was made before it failed is heard before that is told.
             await self._speech.drained()
         finally:
             watch.cancel()
@@ -158,8 +173,8 @@ class DraftRunner:
         await self._done()
 
     async def _shown(self, clauses: AsyncGenerator[Clause, None]) -> None:
-        async with aclosing(clauses):
-            async for clause in clauses:
+        async with aclosing(_ahead(clauses)) as made:
+            async for clause in made:
                 self.turn.heard = f"{self.turn.heard} {clause.written}".strip()
         self._tell(Heard(self._clock(), self.draft, self.turn.heard))
         await self._done()
@@ -190,7 +205,7 @@ async def _ahead(clauses: AsyncGenerator[Clause, None]) -> AsyncGenerator[Clause
                 async for clause in clauses:
                     await waiting.put(clause)
         except OndamError as error:
-            await waiting.put(error)
+            await waiting.put(StageFailed("llm", error))
         else:
             await waiting.put(None)
 
@@ -217,3 +232,8 @@ async def _clauses_of(text: str, language: Language) -> AsyncGenerator[Clause, N
     stream = ClauseStream(language)
     for clause in (*stream.feed(text), *stream.finish()):
         yield clause
+
+
+def _log_if_broken(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("what was told of a turn could not be handled", exc_info=error)

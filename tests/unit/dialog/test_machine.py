@@ -24,6 +24,7 @@ from ondam.dialog.events import (
     Answered,
     Asked,
     Event,
+    Failed,
     Heard,
     Judged,
     ListenRequested,
@@ -34,7 +35,6 @@ from ondam.dialog.events import (
     SpeechStarted,
     StopRequested,
     Transcribed,
-    Failed,
     UtteranceFull,
 )
 from ondam.dialog.history import Exchange, History
@@ -298,7 +298,7 @@ def test_a_draft_without_words_makes_no_turn() -> None:
 
 
 def test_a_draft_that_cannot_be_said_is_excused_after_the_endpoint() -> None:
-    state, done = run(
+    _, done = run(
         smart(), SpeechStarted(0), Pause(1, 64), Transcribed(2, A, "q"), Answered(3, A), Pause(4, 600)
     )
     assert done[-3:] == [CloseUtterance(ONE), Commit(ONE, A), Excuse(ONE, A, "no_answer")]
