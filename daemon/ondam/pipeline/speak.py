@@ -37,6 +37,8 @@ class Speech:
         self._gate = gate
         self._clock = clock
         self._spans: list[Span] = []
+        self._whole: list[str] = []
+        """Texts of the spans that have been heard to their end, from the first on."""
 
     async def speak(self, clauses: AsyncIterator[Clause], engines: Engines, language: Language) -> None:
         """Say each clause as it comes; returns when the last sample was queued. Raises EngineError."""
@@ -91,8 +93,8 @@ class Speech:
         if first is None:
             return None
         self._turn.marks.set("dac_first_sample", first)
-        texts = []
-        for span in self._spans:
+        part = ""
+        for span in self._spans[len(self._whole) :]:
             played = bisect_left(
                 range(span.first, span.end), True, key=lambda n: self._gate.heard_at_ns(n) is None
             )
@@ -101,13 +103,13 @@ class Speech:
             last = self._gate.heard_at_ns(span.first + played - 1)
             if last is not None:
                 self._turn.marks.replace("dac_last_sample", last)
-            if played == span.end - span.first:
-                texts.append(span.text)
-                continue
-            words = span.text.split()
-            texts.append(" ".join(words[: len(words) * played // (span.end - span.first)]))
-            break
-        return " ".join(text for text in texts if text)
+            if played < span.end - span.first or span is self._spans[-1]:
+                # The latest span may still grow: it counts as whole only while nothing follows.
+                words = span.text.split()
+                part = " ".join(words[: len(words) * played // (span.end - span.first)])
+                break
+            self._whole.append(span.text)
+        return " ".join(text for text in (*self._whole, part) if text)
 
     async def drained(self) -> None:
         """Return when everything that was let through has been heard or dropped."""
