@@ -246,7 +246,7 @@ class Session:
             self._changed({"type": "transcript", "session": self.name, "text": words})
 
     def _judge(self, action: JudgePause) -> None:
-        """Ask how complete the utterance sounds: 50 ms of computing, in a thread, beside recognition."""
+        """Ask how complete the utterance sounds, beside recognition."""
         judge = self._end_of_turn
         phase = self._state.phase
         if judge is None or not isinstance(phase, Hearing):
@@ -258,7 +258,7 @@ class Session:
             said = np.concatenate([said, np.zeros(round(lacking * HEARING_RATE_HZ / 1000), np.int16)])
 
         async def ask() -> None:
-            complete = await asyncio.to_thread(judge, said)
+            complete = await judge(said)
             self.handle(Judged(self._clock(), action.turn, action.pause, complete))
 
         task = asyncio.create_task(ask(), name=f"judging turn {action.turn}")

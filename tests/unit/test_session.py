@@ -288,7 +288,7 @@ class Says:
         self.left = list(verdicts)
         self.asked: list[Samples] = []
 
-    def __call__(self, samples: Samples) -> float:
+    async def __call__(self, samples: Samples) -> float:
         self.asked.append(samples)
         return self.left.pop(0)
 

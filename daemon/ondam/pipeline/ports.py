@@ -31,9 +31,9 @@ class VoiceActivity(Protocol):
 
 
 class EndOfTurn(Protocol):
-    """Judges by its sound whether an utterance is complete. Blocks for tens of milliseconds."""
+    """Judges by its sound whether an utterance is complete. Takes tens of milliseconds, not of the loop's."""
 
-    def __call__(self, samples: Samples) -> float:
+    async def __call__(self, samples: Samples) -> float:
         """Probability that the user has finished. ``samples``: the turn so far, 16 kHz mono int16."""
 
 
