@@ -40,6 +40,8 @@ class ScriptedEngines:
     second_per_character: float = 0.05
     down: set[Stage] = field(default_factory=set)
     breaks: set[Stage] = field(default_factory=set)
+    pause_at_end_s: float = 0.0
+    """How long the model keeps the stream open after its last token."""
     error: str = ""
     """What a stage that breaks says; else that it is down."""
     asked: list[list[Message]] = field(default_factory=list)
@@ -97,6 +99,7 @@ class ScriptedEngines:
                 yield Token(token, spent * 1000)
                 await asyncio.sleep(self.token_s)
                 spent += self.token_s
+            await asyncio.sleep(self.pause_at_end_s)
             yield Usage(prompt_tokens=20, cached_tokens=12, output_tokens=len(self.tokens))
         finally:
             self.running -= 1

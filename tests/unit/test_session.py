@@ -342,3 +342,14 @@ async def test_an_engine_that_dies_in_the_middle_is_excused_whatever_its_error_s
             engines.breaks.clear()
             await asyncio.sleep(2)
             assert (await t.speak(voice(1.0))).outcome == "answered"
+
+
+@virtual_time
+async def test_b01_a_sentence_that_ends_in_a_decimal_is_spoken_when_the_stream_pauses() -> None:
+    engines = ScriptedEngines(tokens=["The value is 3.", "14", "."], token_s=0.02)
+    async with table(engines, drafts={"most_per_turn": 0}) as t:
+        engines.pause_at_end_s = 2.0
+        turn = await t.speak(voice(1.0))
+    assert turn.heard == "The value is 3.14."
+    marks = turn.as_json()["marks_ms"]
+    assert marks["first_clause"] - marks["llm_first_token"] == pytest.approx(40 + 150, abs=2)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
 from ondam.dialog.history import Exchange
 from ondam.errors import EngineError
 from ondam.journal.turn import Turn
-from ondam.pipeline.ports import Engines, Message, Usage
+from ondam.pipeline.ports import Engines, Message, Token, Usage
 from ondam.speech import Clause, ClauseStream
 from ondam.types import Language, Nanoseconds
 
@@ -21,6 +22,11 @@ def prompt(system: str, history: Sequence[Exchange], question: str) -> list[Mess
         messages.append({"role": "assistant", "content": exchange.answer})
     messages.append({"role": "user", "content": question})
     return messages
+
+
+LULL_S = 0.15
+"""A sentence whose end only the next character would prove is spoken when none has come for so long. Several
+times what a token takes, so that it never cuts where a quick model would have gone on."""
 
 
 async def respond(
@@ -42,8 +48,16 @@ async def respond(
     turn.reply = ""
     turn.marks.set("llm_sent", clock())
     try:
-        async with aclosing(responder.respond(messages, max_tokens=max_tokens)) as stream:
-            async for piece in stream:
+        async with (
+            aclosing(responder.respond(messages, max_tokens=max_tokens)) as stream,
+            aclosing(_with_lulls(stream, LULL_S)) as pieces,
+        ):
+            async for piece in pieces:
+                if piece is None:
+                    for clause in clauses.flush():
+                        _note_clause(turn, turn.engine_ms.llm_last_token, clock())
+                        yield clause
+                    continue
                 if isinstance(piece, Usage):
                     _note_usage(turn, piece)
                     cut_off = piece.finish_reason == "length"
@@ -51,6 +65,7 @@ async def respond(
                 turn.marks.set("llm_first_token", clock())
                 if turn.engine_ms.llm_first_token is None:
                     turn.engine_ms.llm_first_token = piece.engine_ms
+                turn.engine_ms.llm_last_token = piece.engine_ms
                 turn.reply += piece.text
                 for clause in clauses.feed(piece.text):
                     _note_clause(turn, piece.engine_ms, clock())
@@ -67,6 +82,30 @@ async def respond(
     for clause in clauses.finish():
         _note_clause(turn, turn.engine_ms.llm_last_token, clock())
         yield clause
+
+
+async def _with_lulls(
+    stream: AsyncGenerator[Token | Usage, None], lull_s: float
+) -> AsyncGenerator[Token | Usage | None, None]:
+    """The same, with a None where nothing has come for ``lull_s``; one for each lull."""
+    coming: asyncio.Future[Token | Usage] | None = None
+    try:
+        while True:
+            coming = coming or asyncio.ensure_future(anext(stream))
+            done, _ = await asyncio.wait({coming}, timeout=lull_s)
+            if not done:
+                yield None
+                await asyncio.wait({coming})
+            try:
+                piece = coming.result()
+            except StopAsyncIteration:
+                return
+            coming = None
+            yield piece
+    finally:
+        if coming is not None:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
 
 
 def _note_clause(turn: Turn, engine_ms: float | None, at_ns: Nanoseconds) -> None:
