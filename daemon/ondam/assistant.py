@@ -26,6 +26,7 @@ from ondam.errors import AudioError, ControlError, EngineError
 from ondam.journal.recorder import Recorder, read_turns
 from ondam.journal.turn import Turn
 from ondam.pipeline.ports import EndOfTurn, SpeechStart, Transcript, VoiceActivity
+from ondam.pipeline.respond import prompt
 from ondam.places import Places
 from ondam.planner.plan import Plan
 from ondam.session import Session
@@ -86,6 +87,9 @@ class Assistant:
         self._session: Session | None = None
         self._hearing: asyncio.Task[None] | None = None
         self._restarting: asyncio.Task[None] | None = None
+        self._prefilling: asyncio.Task[None] | None = None
+        self._prefilled: int | None = None
+        """Process id of the language engine that has computed the system prompt."""
         fleet.subscribe(self._engine_changed)
 
     async def start(self) -> None:
@@ -363,6 +367,21 @@ class Assistant:
                 self._notice(change.fault)  # it is back
         elif change.fault is not None:
             self._fault(key, change.fault)
+
+        if engine.stage == "llm" and engine.state == "ready" and engine.pid != self._prefilled:
+            self._prefilled = engine.pid
+            self._prefilling = asyncio.create_task(self._prefill(), name="prefill")
+
+    async def _prefill(self) -> None:
+        """Let the language engine compute the system prompt before the first user would wait for it."""
+        messages = prompt(self.config.system_prompt, (), "")
+        try:
+            async with aclosing(self._engines.responder().respond(messages, max_tokens=1)) as stream:
+                async for _ in stream:
+                    pass
+        except EngineError as error:
+            # The first turn pays for it instead, and tells if the engine is really down.
+            log.info("the system prompt could not be computed ahead: %s", error)
 
     def _device_fault(self, which: str) -> Callable[..., None]:
         def tell(code: str | None, /, **facts: object) -> None:
