@@ -374,9 +374,9 @@ class Assistant:
 
     async def _prefill(self) -> None:
         """Let the language engine compute the system prompt before the first user would wait for it."""
-        messages = prompt(self.config.system_prompt, (), "")
+        asked = prompt(self.config.system_prompt, (), "")
         try:
-            async with aclosing(self._engines.responder().respond(messages, max_tokens=1)) as stream:
+            async with aclosing(self._engines.responder().respond(asked, max_tokens=1)) as stream:
                 async for _ in stream:
                     pass
         except EngineError as error:
