@@ -35,6 +35,9 @@ FIRST_AUDIO_BUDGET_MS = 800.0
     metavar="KEY=VALUE",
     help="Any key of config.toml, for a daemon of its own.",
 )
+@click.option(
+    "--stub", metavar="stt=MS,ttft=MS,clause=MS,tts=MS", help="Engines that only wait: the daemon alone."
+)
 @click.option("--json", "json_wanted", is_flag=True, help="One JSON object on stdout, progress on stderr.")
 def command(
     turns: int,
@@ -42,6 +45,7 @@ def command(
     language: str | None,
     settle: int,
     settings: Sequence[str],
+    stub: str | None,
     json_wanted: bool,
 ) -> None:
     """Ask questions in real time, one after another, and say how long the first audio took.
@@ -58,11 +62,14 @@ def command(
     if language:
         overrides["language"] = language
     config = load(here.config_file, overrides)
-    with Bars() as bars:
-        prepare(config, here, bars)
     questions = _questions(folder, config.spoken_language)
     given = dict(setting.split("=", 1) for setting in settings) | {"language": config.spoken_language}
-    result = asyncio.run(_bench(here, given, questions, turns, settle))
+    if stub is None:
+        with Bars() as bars:
+            prepare(config, here, bars)
+        result = asyncio.run(_bench(here, given, questions, turns, settle, alone=bool(settings)))
+    else:
+        result = asyncio.run(_bench_stubs(here, given, questions, turns, settle, stub))
     if json_wanted:
         click.echo(json.dumps(result, ensure_ascii=False, indent=2))
     else:
@@ -81,7 +88,13 @@ def _questions(folder: Path | None, language: Any) -> list[bytes]:
 
 
 async def _bench(
-    here: Places, settings: dict[str, str], questions: Sequence[bytes], turns: int, settle: int
+    here: Places,
+    settings: dict[str, str],
+    questions: Sequence[bytes],
+    turns: int,
+    settle: int,
+    *,
+    alone: bool = False,
 ) -> dict[str, Any]:
     from rich.console import Console
     from rich.progress import Progress
@@ -89,7 +102,10 @@ async def _bench(
     from ondam.control.client import Client
     from ondam.measure.distribution import summary
 
-    async with own_daemon(here, settings), Client(here.control_socket, reader_language()) as client:
+    async with (
+        own_daemon(here, settings, alone="tts.spare" in settings),
+        Client(here.control_socket, reader_language()) as client,
+    ):
         await until_ready(client)
         made = []
         with Progress(console=Console(stderr=True), transient=True) as progress:
@@ -109,6 +125,21 @@ async def _bench(
         "budget_ms": FIRST_AUDIO_BUDGET_MS,
     }
     return {"conditions": conditions, "turns": made, **summary(made, budget_ms=FIRST_AUDIO_BUDGET_MS)}
+
+
+async def _bench_stubs(
+    here: Places, settings: dict[str, str], questions: Sequence[bytes], turns: int, settle: int, stub: str
+) -> dict[str, Any]:
+    import tempfile
+
+    from ondam.measure.stubs import delays, stub_engines
+
+    ms = delays(stub)
+    with tempfile.TemporaryDirectory(prefix="ondam-stub-") as folder:
+        async with stub_engines(Path(folder), ms) as addresses:
+            result = await _bench(here, settings | addresses, questions, turns, settle, alone=True)
+    result["conditions"]["stub_ms"] = ms
+    return result
 
 
 def _draw(result: dict[str, Any]) -> None:

@@ -22,9 +22,16 @@ DAEMON_ENDS_S = 10.0
 
 
 @asynccontextmanager
-async def own_daemon(here: Places, settings: Mapping[str, str]) -> AsyncIterator[None]:
-    """The daemon that runs already, or one of our own for as long as the command lasts."""
+async def own_daemon(
+    here: Places, settings: Mapping[str, str], *, alone: bool = False
+) -> AsyncIterator[None]:
+    """The daemon that runs already, or one of our own for as long as the command lasts.
+
+    ``alone``: only one of our own will do. Raises ControlError ``daemon_in_the_way`` when another runs.
+    """
     if await _runs(here):
+        if alone:
+            raise ControlError("daemon_in_the_way")
         _say(text("demo_daemon_runs", reader_language()))
         yield
         return
