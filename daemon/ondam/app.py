@@ -94,6 +94,7 @@ async def _serve(config: Config, places: Places) -> int:
             places=places,
             plan=plan,
             fleet=fleet,
+            engines=engines,
             recorder=recorder,
             voice=partial(Silero, vad),
             end_of_turn=end_of_turn,

@@ -7,8 +7,9 @@ import logging
 import os
 import platform
 import time
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from contextlib import AbstractAsyncContextManager, aclosing
 from datetime import UTC, datetime
 from typing import Any, Protocol, cast
 
@@ -16,6 +17,7 @@ import psutil
 
 from ondam import __version__, messages
 from ondam.audio import WavMicrophone, WavSpeaker, open_microphone, open_speaker, resampled
+from ondam.audio.faults import NOTICES
 from ondam.clients.passthrough import forward
 from ondam.config import Config
 from ondam.control import wire
@@ -33,6 +35,7 @@ from ondam.session import Session
 from ondam.speech import ClauseStream, warm_up
 from ondam.supervisor.fleet import Fleet
 from ondam.supervisor.log import tail
+from ondam.supervisor.manifest import EngineFolder
 from ondam.supervisor.status import Change, EngineStatus, Fault
 from ondam.switchboard import STAGES, Switchboard
 from ondam.types import HEARING_RATE_HZ, Audio, Language, Samples
@@ -60,6 +63,7 @@ class Assistant:
         places: Places,
         plan: Plan,
         fleet: Fleet,
+        engines: Mapping[str, EngineFolder],
         recorder: Recorder,
         voice: Callable[[], VoiceActivity],
         end_of_turn: EndOfTurn | None,
@@ -75,18 +79,21 @@ class Assistant:
         self._voice = voice
         self._end_of_turn = end_of_turn
         self._end = end
-        self._engines = Switchboard(fleet, config)
+        self._engines = Switchboard(fleet, config, engines)
         self._broadcast = Broadcast()
         self._began = time.monotonic()
         self._faults: dict[str, tuple[Fault, str]] = {}
         """What is wrong now: source (``microphone``, ``engine:NAME``) to the fault and since when."""
+        self._run = uuid.uuid4().hex[:8]
+        """Names the sessions of this run: a process id comes back, in a container at once."""
         self._sessions = 0
         self._wav_history = History(config.llm.history_turns)
         self._last_turn: dict[str, Any] | None = None
         self._turns = 0
         self._session: Session | None = None
         self._hearing: asyncio.Task[None] | None = None
-        self._restarting: asyncio.Task[None] | None = None
+        self._restarting: set[asyncio.Task[None]] = set()
+        self._closing = False
         self._prefilling: asyncio.Task[None] | None = None
         self._prefilled: int | None = None
         """Process id of the language engine that has computed the system prompt."""
@@ -108,27 +115,31 @@ class Assistant:
 
     async def close(self) -> None:
         """Fall silent, let go of the devices, end every subscription."""
-        if self._session is not None:
-            await self._session.close()
-        if self._hearing is not None:
-            self._hearing.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._hearing
-        self._broadcast.close()
+        self._closing = True
+        try:
+            if self._session is not None:
+                await self._session.close()
+        finally:
+            self._broadcast.close()
+            if self._hearing is not None:
+                self._hearing.cancel()
+                # What broke it has been logged when it broke.
+                await asyncio.gather(self._hearing, return_exceptions=True)
 
     def _hearing_ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("the conversation at the microphone broke down", exc_info=error)
-            self._end(asked=False)  # A daemon that no longer hears must not look alive.
+        if self._closing or task.cancelled():
+            return
+        log.error("the conversation at the microphone broke down", exc_info=task.exception())
+        self._end(asked=False)  # A daemon that no longer hears must not look alive.
 
     def _new_session(self, **ports: Any) -> Session:
         self._sessions += 1
         return Session(
-            f"{os.getpid()}-{self._sessions}",
+            f"{self._run}-{self._sessions}",
             config=self.config,
             language=ports.pop("language", self.language),
             engines=self._engines,
-            voice=self._voice(),
+            voice=ports.pop("voice", None) or self._voice(),
             end_of_turn=self._end_of_turn,
             clock=time.monotonic_ns,
             finished=self._turn_finished,
@@ -140,6 +151,8 @@ class Assistant:
 
     def status(self) -> wire.Status:
         """Everything at this moment."""
+        if self._recorder.lost and "journal" not in self._faults:
+            self._fault("journal", Fault("journal_turns_lost", {"count": self._recorder.lost}))
         return {
             "version": __version__,
             "pid": os.getpid(),
@@ -166,8 +179,10 @@ class Assistant:
     async def say(self, text: str, language: Language | None) -> wire.Said:
         """Speak ``text``; returns when it was heard."""
         turn = await self._conversation().say(text, language)
-        if turn.outcome == "failed" and turn.fault:
-            raise EngineError(turn.fault)
+        if turn.outcome == "failed":
+            raise EngineError(turn.fault or "excuse_tts")
+        if turn.outcome == "unheard":
+            raise AudioError("nobody_heard", name=self._conversation().speaker.name)
         spoken = language or self.language
         return {"text": text, "language": spoken, "audio": {"seconds": round(turn.answer_s, 3)}}
 
@@ -192,30 +207,44 @@ class Assistant:
         if reset_history:
             self._wav_history = History(self.config.llm.history_turns)
         speaker = WavSpeaker()
+        heard = await asyncio.to_thread(resampled, audio, HEARING_RATE_HZ)
         session = self._new_session(
             language=language or self.language,
-            microphone=WavMicrophone(audio),
+            voice=await asyncio.to_thread(self._voice),
+            microphone=WavMicrophone(heard),
             speaker=speaker,
             history=self._wav_history,
         )
-        over = session.next_turn()
         hearing = asyncio.create_task(session.run(), name="hearing a WAV")
+        loop = asyncio.get_running_loop()
+        until = loop.time() + audio.seconds + self.config.endpoint.incomplete_ms / 1000 + AFTER_WAV_S
         try:
-            waits = audio.seconds + self.config.endpoint.incomplete_ms / 1000 + AFTER_WAV_S
-            both: set[asyncio.Future[Any]] = {over, hearing}
-            await asyncio.wait(both, timeout=waits, return_when=asyncio.FIRST_COMPLETED)
-            if hearing.done():
-                hearing.result()
-            if not over.done() and session.phase == "listening":
-                raise AudioError("wav_without_speech", seconds=round(audio.seconds, 1))
-            turn = await over
+            while True:
+                over = session.next_turn()
+                turn = await self._turn_of_wav(session, over, hearing, until)
+                # A cough before the question is no question.
+                if turn.outcome != "no_speech" or loop.time() > until - AFTER_WAV_S:
+                    break
             self._wav_history = session.history
             return self._wire_turn(turn), speaker.recording()
         finally:
             await session.close()
             hearing.cancel()
-            with suppress(asyncio.CancelledError):
-                await hearing
+            await asyncio.gather(hearing, return_exceptions=True)
+
+    async def _turn_of_wav(
+        self, session: Session, over: asyncio.Future[Turn], hearing: asyncio.Task[None], until: float
+    ) -> Turn:
+        both: set[asyncio.Future[Any]] = {over, hearing}
+        left = until - asyncio.get_running_loop().time()
+        await asyncio.wait(both, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        if not over.done() and not hearing.done():
+            if session.phase == "listening":
+                raise AudioError("wav_without_speech")
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if hearing.done():
+            hearing.result()  # raises what broke it
+        return over.result() if over.done() else await over
 
     async def transcribe(self, audio: Audio, language: Language | None, names: Sequence[str]) -> Transcript:
         """The words in ``audio``."""
@@ -231,7 +260,7 @@ class Assistant:
         clauses = ClauseStream(spoken)
         started = False
         for clause in (*clauses.feed(text), *clauses.finish()):
-            stream = self._engines.synthesizer().synthesize(clause.spoken, spoken)
+            stream = self._engines.synthesizer(spoken).synthesize(clause.spoken, spoken)
             async with aclosing(stream) as pieces:
                 async for piece in pieces:
                     if not isinstance(piece, SpeechStart):
@@ -260,7 +289,14 @@ class Assistant:
         """Start the engine anew."""
         self._named(name)
         # Loading may take minutes; the caller watches the status.
-        self._restarting = asyncio.create_task(self._fleet.restart(name), name=f"restart {name}")
+        restarting = asyncio.create_task(self._fleet.restart(name), name=f"restart {name}")
+        self._restarting.add(restarting)
+        restarting.add_done_callback(self._restarted)
+
+    def _restarted(self, task: asyncio.Task[None]) -> None:
+        self._restarting.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("an engine could not be restarted", exc_info=error)
 
     async def engine_log(self, name: str, lines: int) -> str:
         """The last lines of the engine's log."""
@@ -374,7 +410,7 @@ class Assistant:
 
     async def _prefill(self) -> None:
         """Let the language engine compute the system prompt before the first user would wait for it."""
-        asked = prompt(self.config.system_prompt, (), "")
+        asked = prompt(self.config.llm.system_prompt(self.language), (), "")
         try:
             async with aclosing(self._engines.responder().respond(asked, max_tokens=1)) as stream:
                 async for _ in stream:
@@ -388,8 +424,9 @@ class Assistant:
             if code is None:
                 self._cleared(which)
                 return
-            self._fault(which, Fault(code, facts))
-            if which == "microphone" and self._session is not None:
+            notice = code in NOTICES
+            self._fault(f"{which}:notice" if notice else which, Fault(code, facts))
+            if which == "microphone" and not notice and self._session is not None:
                 self._session.microphone_lost()
 
         return tell

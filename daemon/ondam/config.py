@@ -84,6 +84,10 @@ class LlmConfig(Table):
     first_token_timeout_s: Positive
     idle_timeout_s: Positive
 
+    def system_prompt(self, language: Language) -> str:
+        """The instruction to the language model."""
+        return self.system_prompt_ko if language == "ko" else self.system_prompt_en
+
 
 class TtsConfig(Table):
     """``[tts]``: who speaks."""
@@ -142,11 +146,6 @@ class Config(Table):
         """``language`` with ``auto`` resolved by the locale."""
         return messages.reader_language() if self.language == "auto" else self.language
 
-    @property
-    def system_prompt(self) -> str:
-        """The instruction to the language model, in the spoken language."""
-        return self.llm.system_prompt_ko if self.spoken_language == "ko" else self.llm.system_prompt_en
-
 
 def defaults() -> dict[str, Any]:
     """The shipped values."""
@@ -165,7 +164,7 @@ def load(file: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
         origin = file
     if overrides:
         values = _laid_over(values, overrides)
-        origin = f"{origin} with --set"
+        origin = messages.Phrase("config_with_set", origin=origin)
     return check(Config, values, origin)
 
 

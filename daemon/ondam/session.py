@@ -75,7 +75,6 @@ class Session:
         self.name = name
         self.microphone = microphone
         self.speaker = speaker
-        self.turns = 0
         self._config = config
         self._language = language
         self._engines = engines
@@ -92,6 +91,8 @@ class Session:
         )
         self._turns: dict[TurnId, Turn] = {}
         self._runners: dict[DraftId, DraftRunner] = {}
+        self._early: set[DraftId] = set()
+        """Drafts of the turn under way that were begun before its endpoint."""
         self._utterance = Utterance(())
         """The last one that was closed."""
         self._judging: set[asyncio.Task[None]] = set()
@@ -146,6 +147,11 @@ class Session:
 
     async def listen(self, patience_s: float) -> Turn:
         """Take whatever comes from the microphone now as an utterance; returns the finished turn."""
+        if isinstance(self._state.phase, Hearing):
+            # The user was quicker than the button: what they are saying is what is wanted.
+            number = self._state.phase.turn
+            over = self._waiting.setdefault(number, asyncio.get_running_loop().create_future())
+            return await self._ended(number, over)
         return await self._turn_begun_by(ListenRequested(self._clock(), patience_s * 1000))
 
     def stop(self) -> None:
@@ -161,9 +167,18 @@ class Session:
         return self._waiting.setdefault(self._state.next_turn, asyncio.get_running_loop().create_future())
 
     async def _turn_begun_by(self, event: Event) -> Turn:
-        over = self.next_turn()
+        number, over = self._state.next_turn, self.next_turn()
         self.handle(event)
-        return await over
+        return await self._ended(number, over)
+
+    async def _ended(self, number: TurnId, over: asyncio.Future[Turn]) -> Turn:
+        """The turn, once it is over. Who no longer waits for it no longer wants it."""
+        try:
+            return await over
+        except asyncio.CancelledError:
+            if number in self._turns:
+                self.stop()
+            raise
 
     async def close(self) -> None:
         """End the turn under way and let go of the devices."""
@@ -236,9 +251,12 @@ class Session:
         self._tell_words(runner)
 
     def _cancel(self, action: Cancel) -> None:
-        self._runners[action.draft].cancel()
-        if isinstance(self._state.phase, Hearing) and self._state.phase.turn == action.turn:
+        runner = self._runners[action.draft]
+        runner.cancel()
+        taken_back = isinstance(self._state.phase, Hearing) and self._state.phase.turn == action.turn
+        if action.draft in self._early and (taken_back or not runner.committed):
             self._turns[action.turn].drafts_dropped += 1
+            self._turns[action.turn].draft_tokens += runner.turn.streamed
 
     def _tell_words(self, runner: DraftRunner) -> None:
         if runner.turn.transcript:
@@ -258,7 +276,13 @@ class Session:
             said = np.concatenate([said, np.zeros(round(lacking * HEARING_RATE_HZ / 1000), np.int16)])
 
         async def ask() -> None:
-            complete = await judge(said)
+            try:
+                complete = await judge(said)
+            except Exception:
+                # The plain window decides instead, later than it could: that must not stay unseen.
+                log.exception("smart-turn failed")
+                self._changed({"type": "notice", "session": self.name, "code": "end_of_turn_failed"})
+                return
             self.handle(Judged(self._clock(), action.turn, action.pause, complete))
 
         task = asyncio.create_task(ask(), name=f"judging turn {action.turn}")
@@ -273,6 +297,7 @@ class Session:
     def _new_runner(self, number: TurnId, draft: DraftId) -> DraftRunner:
         turn = self._turns.get(number) or self._new_turn(number)
         if isinstance(self._state.phase, Hearing):
+            self._early.add(draft)
             turn.drafts_made += 1
         self._runners[draft] = DraftRunner(
             draft,
@@ -289,16 +314,18 @@ class Session:
     def _end(self, action: EndTurn) -> None:
         begun = self._turns.pop(action.turn)
         turn = self._runners[action.draft].turn if action.draft in self._runners else begun
+        llm_calls = sum(r.turn.llm_calls for r in self._runners.values() if r.turn.id == action.turn)
         self._runners = {d: r for d, r in self._runners.items() if r.turn.id != action.turn}
+        self._early.clear()
         if turn is not begun:
             turn.marks.at_ns |= begun.marks.at_ns
             turn.drafts_made, turn.drafts_dropped = begun.drafts_made, begun.drafts_dropped
-            turn.taken_back = begun.taken_back
+            turn.draft_tokens, turn.taken_back = begun.draft_tokens, begun.taken_back
+        turn.llm_calls = llm_calls
         mark_last_voice(turn, self._utterance)
         self._utterance = Utterance(())
         turn.outcome = action.outcome
         turn.engines = self._engines.identities()
-        self.turns += 1
         self._finished(turn)
         self._changed({"type": "turn", "session": self.name, "turn": turn.as_json()})
         for number in [n for n in self._waiting if n <= action.turn]:

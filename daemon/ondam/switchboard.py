@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ondam.clients.openai_llm import OpenAIResponder
 from ondam.clients.wyoming_stt import WyomingRecognizer
 from ondam.clients.wyoming_tts import WyomingSynthesizer
@@ -9,8 +11,9 @@ from ondam.config import Config
 from ondam.errors import EngineError
 from ondam.pipeline.ports import Recognizer, Responder, Synthesizer
 from ondam.supervisor.fleet import Fleet
+from ondam.supervisor.manifest import EngineFolder
 from ondam.supervisor.status import EngineStatus
-from ondam.types import Stage
+from ondam.types import Language, Stage
 
 STAGES: tuple[Stage, ...] = ("stt", "llm", "tts")
 
@@ -18,9 +21,10 @@ STAGES: tuple[Stage, ...] = ("stt", "llm", "tts")
 class Switchboard:
     """Implements ``ports.Engines`` on the fleet. Every call looks anew: engines die and come back."""
 
-    def __init__(self, fleet: Fleet, config: Config) -> None:
+    def __init__(self, fleet: Fleet, config: Config, engines: Mapping[str, EngineFolder]) -> None:
         self._fleet = fleet
         self._config = config
+        self._engines = engines
 
     def recognizer(self) -> Recognizer:
         """The STT engine that is ready. Raises EngineError ``stt_down``."""
@@ -38,15 +42,24 @@ class Switchboard:
             idle_timeout_s=llm.idle_timeout_s,
         )
 
-    def synthesizer(self) -> Synthesizer:
-        """The TTS engine that is ready, else the spare voice. Raises EngineError ``tts_down``."""
-        return WyomingSynthesizer(self._ready("tts").address)
+    def synthesizer(self, language: Language) -> Synthesizer:
+        """A voice that is ready and knows the language. Raises EngineError ``tts_down``."""
+        voice = self._voice(language)
+        if voice is None:
+            raise EngineError("tts_down")
+        return WyomingSynthesizer(voice.address)
 
     def answered(self, stage: Stage) -> None:
         """Count a real request of a turn towards the engine's settling."""
         engine = self._fleet.engine(stage)
         if engine is not None:
             self._fleet.note_answer(engine.name)
+
+    def failed(self, stage: Stage, code: str) -> None:
+        """Tell the fleet of a request that failed: it knows which failures mean that an engine hangs."""
+        engine = self._fleet.engine(stage)
+        if engine is not None:
+            self._fleet.note_failure(engine.name, code)
 
     def settled(self) -> bool:
         """Every engine of a turn has answered often and long enough since its weights were loaded."""
@@ -67,10 +80,21 @@ class Switchboard:
             if (engine := self._fleet.engine(stage)) is not None
         }
 
-    def voice(self) -> str | None:
-        """Name of the engine that speaks now."""
-        engine = self._fleet.engine("tts")
+    def voice(self, language: Language) -> str | None:
+        """Name of the engine that speaks this language now."""
+        engine = self._voice(language)
         return engine.name if engine else None
+
+    def _voice(self, language: Language) -> EngineStatus | None:
+        """The first voice before the spare; an engine outside is taken at its word."""
+        able = [
+            engine
+            for engine in self._fleet.status()
+            if engine.stage == "tts"
+            and engine.state == "ready"
+            and (engine.outside or language in self._engines[engine.name].manifest.capabilities.languages)
+        ]
+        return min(able, key=lambda engine: engine.spare, default=None)
 
     def _ready(self, stage: Stage) -> EngineStatus:
         engine = self._fleet.engine(stage)

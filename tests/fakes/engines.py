@@ -47,6 +47,7 @@ class ScriptedEngines:
     asked: list[list[Message]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     heard_audio: list[Audio] = field(default_factory=list)
+    failures: list[tuple[Stage, str]] = field(default_factory=list)
     running: int = 0
     """Requests under way: 0 when everything was let go."""
 
@@ -58,12 +59,15 @@ class ScriptedEngines:
         self._up("llm")
         return self
 
-    def synthesizer(self) -> Synthesizer:
+    def synthesizer(self, language: Language) -> Synthesizer:
         self._up("tts")
         return self
 
     def answered(self, stage: Stage) -> None:
         pass
+
+    def failed(self, stage: Stage, code: str) -> None:
+        self.failures.append((stage, code))
 
     def settled(self) -> bool:
         return True
@@ -71,7 +75,7 @@ class ScriptedEngines:
     def identities(self) -> dict[str, dict[str, object]]:
         return {"scripted": {"pid": 1, "started_at": "now"}}
 
-    def voice(self) -> str | None:
+    def voice(self, language: Language) -> str | None:
         return "scripted"
 
     async def transcribe(self, audio: Audio, language: Language, names: Sequence[str] = ()) -> Transcript:

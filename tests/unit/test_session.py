@@ -182,7 +182,7 @@ async def test_stopping_is_heard_within_ten_milliseconds_and_nothing_follows() -
 async def test_an_engine_that_is_down_is_excused_aloud_and_the_next_turn_works(stage: Any, code: str) -> None:
     async with table(ScriptedEngines(down={stage})) as t:
         turn = await t.speak(voice(1.0))
-        assert (turn.outcome, turn.fault) == ("failed", code)
+        assert (turn.outcome, turn.fault, turn.cause) == ("failed", f"excuse_{stage}", code)
         assert t.engines.said, "the user was told aloud"
         assert {"type": "notice", "session": "test", "code": f"excuse_{stage}"} in t.changes
         t.engines.down.clear()
@@ -195,7 +195,7 @@ async def test_an_engine_that_is_down_is_excused_aloud_and_the_next_turn_works(s
 async def test_without_any_voice_the_turn_ends_and_the_fault_is_shown() -> None:
     async with table(ScriptedEngines(down={"tts"})) as t:
         turn = await t.speak(voice(1.0))
-        assert (turn.outcome, turn.fault) == ("failed", "tts_down")
+        assert (turn.outcome, turn.fault, turn.cause) == ("failed", "excuse_tts", "tts_down")
         assert {"type": "notice", "session": "test", "code": "excuse_tts"} in t.changes
         t.engines.down.clear()
         assert (await t.speak(voice(1.0))).outcome == "answered"
@@ -246,7 +246,7 @@ async def test_a_draft_is_ready_when_the_user_has_finished_and_leaves_at_once() 
     async with table(ScriptedEngines()) as t:
         turn = await t.speak(voice(1.0))
     json = turn.as_json()
-    assert json["drafts"] == {"made": 1, "dropped": 0}
+    assert json["drafts"] == {"made": 1, "dropped": 0, "tokens": 0}
     # Everything but the last 10 ms block happened before the endpoint; nobody waited for it.
     assert json["first_audio_ms"] - json["stages_ms"]["endpoint"] <= 15
     assert json["stages_ms"]["stt"] == json["stages_ms"]["llm_first_token"] == 0
@@ -274,7 +274,8 @@ async def test_speech_in_pieces_below_the_window_is_one_turn_and_its_drafts_leav
         turn = await t.speak(said)
         await asyncio.sleep(3)
     assert [finished.outcome for finished in t.finished] == ["answered"]
-    assert turn.as_json()["drafts"] == {"made": 3, "dropped": 2}
+    drafts = turn.as_json()["drafts"]
+    assert (drafts["made"], drafts["dropped"]) == (3, 2)
     assert t.engines.heard_audio[-1].seconds >= said.seconds - 0.1
     assert len(t.session.history.exchanges) == 1
     # 22 characters at 50 ms: one answer was heard, not three.
@@ -338,7 +339,8 @@ async def test_an_engine_that_dies_in_the_middle_is_excused_whatever_its_error_s
         engines = ScriptedEngines(breaks={stage}, error="engine_hung_up")
         async with table(engines) as t:
             turn = await t.speak(voice(1.0))
-            assert (turn.outcome, turn.fault) == ("failed", "engine_hung_up")
+            assert (turn.outcome, turn.cause) == ("failed", "engine_hung_up")
+            assert engines.failures[0] == (stage, "engine_hung_up")
             engines.breaks.clear()
             await asyncio.sleep(2)
             assert (await t.speak(voice(1.0))).outcome == "answered"
@@ -353,3 +355,61 @@ async def test_b01_a_sentence_that_ends_in_a_decimal_is_spoken_when_the_stream_p
     assert turn.heard == "The value is 3.14."
     marks = turn.as_json()["marks_ms"]
     assert marks["first_clause"] - marks["llm_first_token"] == pytest.approx(40 + 150, abs=2)
+
+
+@virtual_time
+async def test_voice_that_never_ends_is_closed_at_the_limit_and_not_taken_back() -> None:
+    async with table(ScriptedEngines(), detect={"max_utterance_s": 5}) as t:
+        t.microphone.play(voice(16.0))
+        await asyncio.sleep(20)
+        heard = [round(audio.seconds, 1) for audio in t.engines.heard_audio]
+    assert len(heard) <= 6, heard
+    assert max(heard) <= 5.1
+
+
+@virtual_time
+async def test_who_no_longer_waits_for_a_turn_no_longer_wants_it() -> None:
+    async with table(ScriptedEngines(tokens=["A long answer, which goes on and on. "] * 20)) as t:
+        for begin in (t.session.ask("q", aloud=True), t.session.listen(8), t.session.say("A text that takes a while to be said.")):
+            waiting = asyncio.create_task(begin)
+            await asyncio.sleep(0.5)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            assert t.session.phase == "listening"
+            await asyncio.sleep(1)
+    assert {turn.outcome for turn in t.finished} == {"stopped"}
+
+
+@virtual_time
+async def test_the_button_takes_what_is_being_said_already() -> None:
+    async with table(ScriptedEngines()) as t:
+        t.microphone.play(voice(1.5, before=0))
+        await asyncio.sleep(0.6)
+        assert t.session.phase == "hearing"
+        turn = await t.session.listen(8)
+    assert turn.outcome == "answered"
+    assert t.engines.heard_audio[-1].seconds >= 1.5
+
+
+@virtual_time
+async def test_a_microphone_that_goes_away_drops_the_draft_and_counts_it() -> None:
+    async with table(ScriptedEngines()) as t:
+        over = t.session.next_turn()
+        t.microphone.play(voice(0.6))
+        while not t.engines.heard_audio:
+            await asyncio.sleep(0.01)
+        t.session.microphone_lost()
+        turn = await over
+    assert turn.outcome == "lost"
+    assert (turn.drafts_made, turn.drafts_dropped) == (1, 1)
+
+
+@virtual_time
+async def test_a_verdict_that_cannot_be_had_is_told_and_the_plain_window_decides() -> None:
+    async def broken(samples: Samples) -> float:
+        raise RuntimeError("no model")
+
+    async with table(ScriptedEngines(), end_of_turn=broken) as t:
+        turn = await t.speak(voice(1.0))
+    assert 600 <= turn.as_json()["stages_ms"]["endpoint"] <= 664
+    assert {"type": "notice", "session": "test", "code": "end_of_turn_failed"} in t.changes

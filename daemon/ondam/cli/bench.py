@@ -103,7 +103,7 @@ async def _bench(
     from ondam.measure.distribution import summary
 
     async with (
-        own_daemon(here, settings, alone="tts.spare" in settings),
+        own_daemon(here, settings, alone=alone),
         Client(here.control_socket, reader_language()) as client,
     ):
         await until_ready(client)

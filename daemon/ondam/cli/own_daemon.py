@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -79,16 +79,22 @@ async def _runs(here: Places) -> bool:
 async def until_ready(client: Any) -> None:
     """Return when no engine is being started any more; each is named as it becomes ready."""
     told: set[str] = set()
-    async with asyncio.timeout(DAEMON_READY_S):
-        async for event in client.events():
-            status = await client.status()
-            for engine in status["engines"]:
-                if engine["name"] not in told and engine["state"] in {"ready", "failed"}:
-                    told.add(engine["name"])
-                    code = f"demo_engine_{engine['state']}"
-                    _say(text(code, reader_language(), name=engine["name"], stage=engine["stage"]))
-            if status["state"] not in {"starting"} and event["type"] in {"snapshot", "engine", "state"}:
-                return
+    try:
+        async with asyncio.timeout(DAEMON_READY_S), aclosing(client.events()) as events:
+            async for event in events:
+                status = await client.status()
+                for engine in status["engines"]:
+                    if engine["name"] not in told and engine["state"] in {"ready", "failed"}:
+                        told.add(engine["name"])
+                        code = f"demo_engine_{engine['state']}"
+                        _say(text(code, reader_language(), name=engine["name"], stage=engine["stage"]))
+                coming = {"starting", "loading", "restarting"}
+                waiting = [e for e in status["engines"] if e["state"] in coming and not e["spare"]]
+                told_now = event["type"] in {"snapshot", "engine", "state"}
+                if told_now and not waiting and status["state"] != "starting":
+                    return
+    except TimeoutError as error:
+        raise EngineError("daemon_slow_start", seconds=round(DAEMON_READY_S)) from error
 
 
 def _tail(path: Path, lines: int = 8) -> str:

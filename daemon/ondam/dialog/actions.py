@@ -14,6 +14,7 @@ Outcome: TypeAlias = Literal[
     "no_speech",  # nothing was said, or nothing that has words
     "no_answer",  # the model had nothing that can be said
     "stopped",  # the user wanted silence, or went on speaking before the answer
+    "unheard",  # an answer was spoken, but the speaker was gone
     "failed",  # a stage failed; the user was told
     "lost",  # the microphone went away in the middle
 ]

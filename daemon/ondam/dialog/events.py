@@ -112,10 +112,14 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer is over: everything that was made of it has been heard."""
+    """An answer is over: everything that was made of it has been heard, or never will be.
+
+    ``spoken``: sound was made for it.
+    """
 
     at_ns: Nanoseconds
     draft: DraftId
+    spoken: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,8 @@ class Recognizing:
 
     turn: TurnId
     draft: DraftId
-    endpoint_ns: Nanoseconds
+    endpoint_ns: Nanoseconds | None
+    """None for an endpoint that is not to be taken back."""
     made: int = 1
 
 
@@ -99,7 +100,7 @@ class Answering:
 
     ``question`` is None for a text that is only read aloud. ``heard`` is None until the first sample was
     heard. ``excuse`` is how the turn ends once the user has been told why there is no answer.
-    ``endpoint_ns`` is None where nothing was spoken.
+    ``endpoint_ns`` is None where nothing was spoken, or the endpoint is not to be taken back.
     """
 
     turn: TurnId
@@ -165,7 +166,7 @@ def step(state: State, event: Event) -> Step:
             if isinstance(state.phase, Answering) and state.phase.draft == event.draft:
                 return replace(state, phase=replace(state.phase, heard=event.text)), ()
         case Answered():
-            return _answered(state, event.draft)
+            return _answered(state, event)
         case Failed():
             return _failed(state, event)
         case _:
@@ -253,7 +254,8 @@ def _hearing(
                 return state, ()
             return _perhaps_finished(state, replace(phase, complete=event.complete), event.at_ns)
         case UtteranceFull():
-            return _endpoint(state, phase, event.at_ns)
+            # Voice that goes on is more of the same noise: this endpoint is not taken back.
+            return _endpoint(state, phase, event.at_ns, final=True)
         case MicrophoneLost():
             # A sentence cut off by a fault is not what the user meant to say.
             return _unheard(state, phase, "lost")
@@ -280,16 +282,17 @@ def _perhaps_finished(state: State, phase: Hearing, at_ns: Nanoseconds) -> Step:
     return replace(state, phase=phase), ()
 
 
-def _endpoint(state: State, phase: Hearing, at_ns: Nanoseconds) -> Step:
+def _endpoint(state: State, phase: Hearing, at_ns: Nanoseconds, *, final: bool = False) -> Step:
     """The user has finished. A draft becomes the answer; without one, recognition begins now."""
     turn, draft = phase.turn, phase.draft
+    endpoint_ns = None if final else at_ns
     if draft is None:
         state, number = _new_draft(state)
-        recognizing = Recognizing(turn, number, at_ns, phase.made + 1)
+        recognizing = Recognizing(turn, number, endpoint_ns, phase.made + 1)
         begun = (Recognize(turn, number), CloseUtterance(turn), Commit(turn, number))
         return replace(state, phase=recognizing), begun
     closed = (CloseUtterance(turn), Commit(turn, draft.id))
-    recognizing = Recognizing(turn, draft.id, at_ns, phase.made)
+    recognizing = Recognizing(turn, draft.id, endpoint_ns, phase.made)
     state = replace(state, phase=recognizing)
     if draft.failure is not None and draft.words is None:
         state, actions = _failed(state, Failed(at_ns, draft.id, draft.failure))
@@ -299,12 +302,12 @@ def _endpoint(state: State, phase: Hearing, at_ns: Nanoseconds) -> Step:
     if not draft.words:
         state, actions = _no_words(state, recognizing)
         return state, (*closed, *actions)
-    answering = Answering(turn, draft.id, draft.words, True, endpoint_ns=at_ns, made=phase.made)
+    answering = Answering(turn, draft.id, draft.words, True, endpoint_ns=endpoint_ns, made=phase.made)
     state, actions = replace(state, phase=answering), ()
     if draft.failure is not None:
         state, actions = _failed(state, Failed(at_ns, draft.id, draft.failure))
     elif draft.over:
-        state, actions = _answered(state, draft.id)
+        state, actions = _answered(state, Answered(at_ns, draft.id))
     return state, (*closed, *actions)
 
 
@@ -344,13 +347,15 @@ def _remembering(state: State, phase: Answering) -> State:
     return replace(state, history=state.history.with_exchange(phase.question, phase.heard or ""))
 
 
-def _answered(state: State, answered: DraftId) -> Step:
+def _answered(state: State, event: Answered) -> Step:
     match state.phase:
-        case Hearing(draft=Draft(id=draft)) as phase if phase.draft and draft == answered:
+        case Hearing(draft=Draft(id=draft)) as phase if phase.draft and draft == event.draft:
             return replace(state, phase=replace(phase, draft=replace(phase.draft, over=True))), ()
-        case Answering(turn=turn, draft=draft) as answering if draft == answered:
+        case Answering(turn=turn, draft=draft) as answering if draft == event.draft:
             if answering.excuse:
                 return replace(state, phase=Listening()), (EndTurn(turn, draft, answering.excuse),)
+            if event.spoken and answering.heard is None:
+                return replace(state, phase=Listening()), (EndTurn(turn, draft, "unheard"),)
             if answering.question is None:
                 return replace(state, phase=Listening()), (EndTurn(turn, draft, "said"),)
             if not (answering.heard or "").strip():

@@ -25,7 +25,9 @@ class Turn:
     heard: str = ""
     outcome: Outcome | None = None
     fault: str | None = None
-    """Message code of what went wrong."""
+    """Message code of what the user was told when something went wrong. Needs no facts."""
+    cause: str | None = None
+    """Code of the error behind it; its facts are in the log."""
     marks: Marks = field(default_factory=Marks)
     engine_ms: EngineTimes = field(default_factory=EngineTimes)
     utterance_s: float = 0.0
@@ -38,6 +40,10 @@ class Turn:
     output_tokens: int | None = None
     drafts_made: int = 0
     drafts_dropped: int = 0
+    draft_tokens: int = 0
+    """Tokens generated for drafts that were dropped."""
+    streamed: int = 0
+    """Tokens that have come so far."""
     taken_back: int = 0
     """Endpoints that were false: the user went on."""
     settled: bool = False
@@ -72,6 +78,7 @@ class Turn:
             "started_at": self.started_at.isoformat(timespec="milliseconds"),
             "outcome": self.outcome,
             "fault": self.fault,
+            "cause": self.cause,
             "transcript": self.transcript if text else None,
             "reply": self.heard if text else None,
             "audio": {"seconds": round(self.answer_s, 3)},
@@ -87,7 +94,11 @@ class Turn:
                 "cached": self.cached_tokens,
                 "output": self.output_tokens,
             },
-            "drafts": {"made": self.drafts_made, "dropped": self.drafts_dropped},
+            "drafts": {
+                "made": self.drafts_made,
+                "dropped": self.drafts_dropped,
+                "tokens": self.draft_tokens,
+            },
             "taken_back": self.taken_back,
             "clauses": self.clauses,
             "voice": self.voice,

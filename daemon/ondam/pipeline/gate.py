@@ -23,9 +23,8 @@ class Gate:
         self._open: DraftId | None = None
         self._held: dict[DraftId, asyncio.Event] = {}
         """Set when the gate has decided: the draft is open, or gone."""
-        self._last: int | None = None
-        """Number of the last sample let through and not dropped."""
         self._dropped_at_ns: Nanoseconds | None = None
+        """When sound was dropped that nothing was let through after."""
 
     @property
     def rate_hz(self) -> int:
@@ -49,10 +48,11 @@ class Gate:
         if self._open != draft:
             return
         self._open = None
-        if self._last is not None and self._speaker.heard_at_ns(self._last) is None:
-            self._speaker.flush()
-            self._last = None
-            self._dropped_at_ns = self._clock()
+        now_ns = self._clock()
+        if (self._speaker.ends_at_ns() or 0) > now_ns:
+            self._dropped_at_ns = now_ns
+        # Also when nothing is to come: a write may wait for a speaker that has just been given up.
+        self._speaker.flush()
 
     async def write(self, draft: DraftId, samples: Samples) -> int | None:
         """Queue ``samples`` of ``draft`` once it is open; the number of the first, None when it never is."""
@@ -60,10 +60,10 @@ class Gate:
             await held.wait()
         if self._open != draft or not len(samples):
             return None
+        self._dropped_at_ns = None
         first = await self._speaker.write(samples)
         if self._open != draft:  # dropped while it waited for room, and with it these samples
             return None
-        self._last = first + len(samples) - 1
         return first
 
     def heard_at_ns(self, sample: int) -> Nanoseconds | None:
@@ -75,11 +75,10 @@ class Gate:
         await self._speaker.drained()
 
     def sounding(self, tail_ns: Nanoseconds) -> bool:
-        """Whether the room may hold our own voice: a sample is on its way or was heard within ``tail_ns``."""
-        now = self._clock()
-        if self._last is not None:
-            heard = self._speaker.heard_at_ns(self._last)
-            if heard is None or now - heard < tail_ns:
-                return True
-            self._last = None
-        return self._dropped_at_ns is not None and now - self._dropped_at_ns < tail_ns
+        """Whether the room may hold our own voice: a sample is on its way or was heard within ``tail_ns``.
+
+        The speaker is asked what is to come, for what was let through may never be heard: a device that is
+        gone drops it. After a drop the tail counts from the drop.
+        """
+        ends_ns = self._speaker.ends_at_ns() if self._dropped_at_ns is None else self._dropped_at_ns
+        return ends_ns is not None and self._clock() < ends_ns + tail_ns

@@ -72,11 +72,18 @@ class Speaker(Protocol):
         """Return when everything written has been heard, or was dropped."""
 
     @property
-    def heard(self) -> int:
-        """How many of the written samples have passed the converter by now; dropped ones do not count."""
+    def underruns(self) -> int:
+        """How often the device ran dry since the start, as it reports it."""
 
     def heard_at_ns(self, sample: int) -> Nanoseconds | None:
         """When sample number ``sample`` passed the converter; None when it has not, or never will."""
+
+    def ends_at_ns(self) -> Nanoseconds | None:
+        """When the last sample that is still to be heard passes the converter; estimated while it is queued.
+
+        When none is to come: when the last one that was heard had passed; None when there never was one.
+        Samples that were or will be dropped do not count.
+        """
 
     async def close(self) -> None:
         """Let go of the device. Safe to call twice."""
@@ -158,11 +165,14 @@ class Engines(Protocol):
     def responder(self) -> Responder:
         """The LLM engine that is ready."""
 
-    def synthesizer(self) -> Synthesizer:
-        """The TTS engine that is ready: the first voice, else the spare."""
+    def synthesizer(self, language: Language) -> Synthesizer:
+        """A TTS engine that is ready and knows the language: the first voice before the spare."""
 
     def answered(self, stage: Stage) -> None:
         """A real request of a turn was answered: counts towards settled."""
+
+    def failed(self, stage: Stage, code: str) -> None:
+        """A real request of a turn ended in the error ``code``: several in a row may mean that it hangs."""
 
     def settled(self) -> bool:
         """Whether every engine of a turn has served long enough for its numbers to count."""
@@ -170,5 +180,5 @@ class Engines(Protocol):
     def identities(self) -> dict[str, dict[str, object]]:
         """Engine name to pid and start of the processes that serve now."""
 
-    def voice(self) -> str | None:
-        """Name of the engine that speaks now."""
+    def voice(self, language: Language) -> str | None:
+        """Name of the engine that speaks this language now."""

@@ -65,6 +65,7 @@ async def respond(
                 turn.marks.set("llm_first_token", clock())
                 if turn.engine_ms.llm_first_token is None:
                     turn.engine_ms.llm_first_token = piece.engine_ms
+                turn.streamed += 1
                 turn.engine_ms.llm_last_token = piece.engine_ms
                 turn.reply += piece.text
                 for clause in clauses.feed(piece.text):
@@ -122,4 +123,4 @@ def _note_usage(turn: Turn, usage: Usage) -> None:
     if usage.prompt_ms is not None and usage.predicted_ms is not None:
         turn.engine_ms.llm_last_token = usage.prompt_ms + usage.predicted_ms
     if usage.reasoning_seen:
-        turn.fault = "engine_thinks"
+        turn.cause = "engine_thinks"

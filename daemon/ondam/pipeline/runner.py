@@ -75,32 +75,33 @@ class DraftRunner:
 
     def recognize(self, utterance: Utterance) -> None:
         """Turn the utterance into words; answers with ``Transcribed``."""
-        self._begin(self._recognize(utterance))
+        self._begin(lambda: self._recognize(utterance))
 
     def respond(self, question: str, history: Sequence[Exchange], *, aloud: bool) -> None:
         """Answer; tells ``Heard`` as it goes and ``Answered`` when all was heard."""
         self.turn.aloud = aloud
         self.turn.transcript = question
-        asked = prompt(self._config.system_prompt, history, question)
+        asked = prompt(self._config.llm.system_prompt(self._language), history, question)
         clauses = respond(
             self.turn, asked, self._engines, self._language, self._config.llm.max_tokens, self._clock
         )
-        self._begin(self._aloud(clauses) if aloud else self._shown(clauses))
+        self._begin(lambda: self._aloud(clauses) if aloud else self._shown(clauses))
 
     def say(self, text: str, language: Language | None = None) -> None:
         """Read ``text`` aloud."""
         self._language = language or self._language
-        self._begin(self._aloud(_clauses_of(text, self._language)))
+        self._begin(lambda: self._aloud(_clauses_of(text, self._language)))
 
     def excuse(self, code: str) -> None:
         """Say the message ``code``, in the user's language."""
         text = messages.text(code, self._language)
-        self.turn.fault = self.turn.fault or code
+        self.turn.fault = code
         # What was heard of the answer stays what it was: an excuse is no part of it.
         self.heard()
         self._excusing = True
         self._speech = Speech(self.draft, self.turn, self._gate, self._clock)
-        self._begin(self._aloud(_clauses_of(text, self._language)) if self.turn.aloud else self._done())
+        said = _clauses_of(text, self._language)
+        self._begin(lambda: self._aloud(said) if self.turn.aloud else self._done())
 
     def commit(self) -> None:
         """Let the audio out: what is ready leaves at once."""
@@ -127,21 +128,22 @@ class DraftRunner:
         if self._task is not None:
             await asyncio.wait([self._task])
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._task = asyncio.create_task(self._guarded(work), name=f"draft {self.draft}")
         self._task.add_done_callback(_log_if_broken)
 
-    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
-            await work
+            await work()
         except StageFailed as failure:
             log.warning("turn %d: %s", self.turn.id, failure.cause)
-            self.turn.fault = failure.cause.code
+            self.turn.cause = failure.cause.code
+            self._engines.failed(failure.stage, failure.cause.code)
             self._tell(Failed(self._clock(), self.draft, f"excuse_{failure.stage}"))
         except Exception:
             # A fault of ours must not end the conversation: logged, told, next turn.
             log.exception("turn %d failed", self.turn.id)
-            self.turn.fault = "internal_fault"
+            self.turn.cause = "internal_fault"
             self._tell(Failed(self._clock(), self.draft, "internal_fault"))
 
     async def _recognize(self, utterance: Utterance) -> None:
@@ -180,7 +182,7 @@ class DraftRunner:
         await self._done()
 
     async def _done(self) -> None:
-        self._tell(Answered(self._clock(), self.draft))
+        self._tell(Answered(self._clock(), self.draft, self._speech.spoken))
 
     async def _watch(self) -> None:
         before: str | None = None
@@ -226,6 +228,7 @@ async def _ahead(clauses: AsyncGenerator[Clause, None]) -> AsyncGenerator[Clause
             yield piece
     finally:
         maker.cancel()
+        await asyncio.gather(maker, return_exceptions=True)
 
 
 async def _clauses_of(text: str, language: Language) -> AsyncGenerator[Clause, None]:

@@ -39,6 +39,7 @@ class Speech:
         self._spans: list[Span] = []
         self._whole: list[str] = []
         """Texts of the spans that have been heard to their end, from the first on."""
+        self._whole_samples = 0
 
     async def speak(self, clauses: AsyncIterator[Clause], engines: Engines, language: Language) -> None:
         """Say each clause as it comes; returns when the last sample was queued. Raises EngineError."""
@@ -46,8 +47,8 @@ class Speech:
             await self._say(clause, engines, language)
 
     async def _say(self, clause: Clause, engines: Engines, language: Language) -> None:
-        synthesizer = engines.synthesizer()
-        self._turn.voice = engines.voice()
+        synthesizer = engines.synthesizer(language)
+        self._turn.voice = engines.voice(language)
         self._turn.marks.set("tts_sent", self._clock())
         resampler: Resampler | None = None
         span: Span | None = None
@@ -78,8 +79,12 @@ class Speech:
             span = Span(text, first, first)
             self._spans.append(span)
         span.end = first + len(samples)
-        self._turn.answer_s = sum(s.end - s.first for s in self._spans) / self._gate.rate_hz
         return span
+
+    @property
+    def spoken(self) -> bool:
+        """Sound was made and let through."""
+        return bool(self._spans)
 
     def heard(self) -> str | None:
         """The written text of what has passed the speaker so far; None before the first sample.
@@ -93,13 +98,14 @@ class Speech:
         if first is None:
             return None
         self._turn.marks.set("dac_first_sample", first)
-        part = ""
+        part, samples = "", self._whole_samples
         for span in self._spans[len(self._whole) :]:
             played = bisect_left(
                 range(span.first, span.end), True, key=lambda n: self._gate.heard_at_ns(n) is None
             )
             if played == 0:
                 break
+            samples += played
             last = self._gate.heard_at_ns(span.first + played - 1)
             if last is not None:
                 self._turn.marks.replace("dac_last_sample", last)
@@ -109,6 +115,8 @@ class Speech:
                 part = " ".join(words[: len(words) * played // (span.end - span.first)])
                 break
             self._whole.append(span.text)
+            self._whole_samples += played
+        self._turn.answer_s = samples / self._gate.rate_hz
         return " ".join(text for text in (*self._whole, part) if text)
 
     async def drained(self) -> None:
