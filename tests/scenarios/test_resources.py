@@ -12,9 +12,12 @@ import pytest
 
 from ondam.audio import WavMicrophone, WavSpeaker, write_wav
 from ondam.config import load
+from ondam.control.sound import decode
+from ondam.measure.clips import clips
 from ondam.models.catalog import Catalog
 from ondam.models.store import Store
 from ondam.pipeline.silero import Silero
+from ondam.pipeline.smart_turn import SmartTurn
 from ondam.places import places
 from ondam.session import Session
 from ondam.types import HEARING_RATE_HZ, Audio
@@ -52,11 +55,14 @@ async def test_listening_to_silence_takes_little_memory_and_little_processor(tmp
 async def test_an_hour_of_listening_does_not_grow() -> None:
     """An hour of room noise with a question every two minutes, in virtual time with the real detector."""
     loop = asyncio.get_running_loop()
-    vad = Store(places().models).path(Catalog.of(places()).card("silero-vad"))
+    store, catalog = Store(places().models), Catalog.of(places())
+    vad = store.path(catalog.card("silero-vad"))
+    question = decode(clips("en")[0].wav, 10**7)
 
     def clock() -> int:
         return round(loop.time() * 1e9)
 
+    turns: list[str | None] = []
     microphone = WavMicrophone(None, clock=clock)
     session = Session(
         "hour",
@@ -64,10 +70,11 @@ async def test_an_hour_of_listening_does_not_grow() -> None:
         language="en",
         engines=ScriptedEngines(),
         voice=Silero(vad),
+        end_of_turn=SmartTurn(store.path(catalog.card("smart-turn"))),
         microphone=microphone,
         speaker=WavSpeaker(clock=clock, longest_s=0),
         clock=clock,
-        finished=lambda turn: None,
+        finished=lambda turn: turns.append(turn.outcome),
         changed=lambda event: None,
     )
     hearing = asyncio.create_task(session.run())
@@ -79,9 +86,12 @@ async def test_an_hour_of_listening_does_not_grow() -> None:
             microphone.play(Audio(noise, HEARING_RATE_HZ))
         if minute % 2:
             await session.ask("What time is it?", aloud=True)
+        else:
+            microphone.play(question)
         await asyncio.sleep(60)
         if minute == 9:
             settled = process.memory_info().rss
     await session.close()
     hearing.cancel()
+    assert turns.count("answered") >= 50, turns
     assert process.memory_info().rss - settled <= 2 * MIB
