@@ -15,6 +15,28 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 """``asyncio.sleep``, or a test's. Seconds."""
 
 
+LOST = frozenset(
+    {
+        "microphone_missing",
+        "microphone_lost",
+        "microphone_stalled",
+        "microphone_moved",
+        "speaker_missing",
+        "speaker_lost",
+        "speaker_stalled",
+        "speaker_moved",
+        "device_unusable",
+        "device_unlisted",
+        "portaudio_missing",
+        "portaudio_failed",
+    }
+)
+"""Codes after which nothing is heard from the device, or through it, until the fault is over."""
+
+NOTICES = frozenset({"microphone_silent"})
+"""Codes that only tell a person something: the device works on."""
+
+
 class OnFault(Protocol):
     """Called on the event loop's thread, once per change."""
 

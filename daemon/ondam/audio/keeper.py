@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -31,6 +32,7 @@ SERVER_ANSWERS_S = 1.0
 LEAVING_S = 1.0
 """How long ``close`` waits for a device before it leaves it behind."""
 
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -142,14 +144,21 @@ class Keeper(Generic[StreamT]):
         """A fault, or None for its end; the same twice is told once."""
         if code != self._fault:
             self._fault = code
-            self._on_fault(code, **facts)
+            try:
+                self._on_fault(code, **facts)
+            except Exception:  # whoever fails to listen must not take the device with him
+                log.exception("nobody could be told of %s", code)
 
     async def _run(self) -> None:
         unlisten = self._watch.listen(self.wake)
         try:
             await self._watch.looked(SERVER_ANSWERS_S)
             while not self._closed:
-                await self._one_device()
+                try:
+                    await self._one_device()
+                except Exception as error:  # the device would stay dead without a word
+                    log.exception("the %s failed in a way that nobody thought of", self._kind)
+                    self.tell("portaudio_failed", reason=error)
                 self.device = None
                 if not self._closed:
                     await self._rest(self._backoff.failed(self._clock()))
@@ -169,14 +178,16 @@ class Keeper(Generic[StreamT]):
         except AudioError as error:
             self.tell(error.code, **error.facts)
             return
-        self._on_open(stream)
         fault = None
         try:
-            fault = await self._until_lost(stream, device)
+            try:
+                self._on_open(stream)
+                fault = await self._until_lost(stream, device)
+            finally:
+                self._on_lost()
+                if fault:
+                    self.tell(fault, name=device.title)
         finally:
-            self._on_lost()
-            if fault:
-                self.tell(fault, name=device.title)
             # Last, for with a server that hangs it takes until the server goes on or ends.
             await self._host.call(stream.close)
 

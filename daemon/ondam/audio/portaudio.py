@@ -141,11 +141,15 @@ def refresh() -> bool:
 
 
 def list_devices() -> tuple[Device, ...]:
-    """What PortAudio lists, without the ways through a sound server. Only on the thread."""
+    """What PortAudio lists but the ways through a sound server. Raises AudioError. Only on the thread."""
     sd = sounddevice()
     found: list[Device] = []
-    default_in, default_out = sd.default.device
-    for index, entry in enumerate(sd.query_devices()):
+    try:
+        default_in, default_out = sd.default.device
+        entries = sd.query_devices()
+    except sd.PortAudioError as error:
+        raise AudioError("portaudio_failed", reason=error) from error
+    for index, entry in enumerate(entries):
         if entry["name"] in SERVER_DEVICES[:2]:
             continue
         if entry["max_input_channels"]:
@@ -167,8 +171,12 @@ def open_stream(
     Tries ``rate_hz`` mono first, then what the device calls its own. Raises AudioError. Only on the thread.
     """
     sd = sounddevice()
-    index = _index(sd, device)
-    info = sd.query_devices(index)
+    try:
+        index = _index(sd, device)
+        info = sd.query_devices(index)
+    except sd.PortAudioError as error:
+        refresh()  # what it knows of devices is no longer true; the next try will find it put right
+        raise AudioError("portaudio_failed", reason=error) from error
     most = info["max_input_channels" if device.kind == "microphone" else "max_output_channels"]
     own_rate_hz = round(info["default_samplerate"])
     reason: object = ""

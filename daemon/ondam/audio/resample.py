@@ -25,11 +25,6 @@ class Resampler:
             None if rate_in_hz == rate_out_hz else samplerate.Resampler(converter, 1)  # one channel
         )
 
-    @property
-    def given(self) -> int:
-        """How many samples have come out so far, and so the number of the next one."""
-        return self._given
-
     def process(self, samples: Samples) -> Samples:
         """``samples`` (n,) in; whatever is ready (m,) out, m may be 0. Output k is at k / rate_out."""
         self._taken += len(samples)
@@ -45,7 +40,10 @@ class Resampler:
         # Half up: as many samples as the input's length holds at the new rate.
         owed = (2 * self._taken * self.rate_out_hz + self.rate_in_hz) // (2 * self.rate_in_hz) - self._given
         self._taken = self._given = 0
-        if self._converter is None or owed <= 0:
+        if self._converter is None:
+            return np.zeros(0, np.int16)
+        if owed <= 0:
+            self._converter.reset()
             return np.zeros(0, np.int16)
         # libsamplerate's own end-of-input loses the last half filter; silence pushes it out instead.
         silence = np.zeros(self.rate_in_hz // 50 + 1, np.float32)

@@ -122,6 +122,9 @@ class WavSpeaker:
     longer than ``longest_gap_s`` are cut to that, shorter ones are kept as they would be heard.
     """
 
+    underruns = 0
+    """See ``ports.Speaker``."""
+
     def __init__(
         self,
         path: Path | None = None,
@@ -145,6 +148,7 @@ class WavSpeaker:
         self._written = 0
         self._flushes = 0
         self._waiting = 0
+        """Samples of the write that waits for room."""
         self._closed = False
 
     async def write(self, samples: Samples) -> int:
@@ -152,12 +156,13 @@ class WavSpeaker:
         first = self._written
         self._written += len(samples)
         flushes = self._flushes
-        self._waiting += 1
+        self._waiting += len(samples)
         try:
             while not self._closed and flushes == self._flushes and (late := self._ahead_ns() - QUEUE_NS) > 0:
                 await self._sleep(min(late / 1e9, WAKE_S))
         finally:
-            self._waiting -= 1
+            if flushes == self._flushes:
+                self._waiting -= len(samples)
         if self._closed or flushes != self._flushes or not len(samples):
             return first
         at_ns = max(self._timeline.end_ns or 0, self._clock() + BLOCK_NS)
@@ -170,6 +175,7 @@ class WavSpeaker:
     def flush(self) -> None:
         """See ``ports.Speaker``: what plays now fades to nothing over 10 ms."""
         self._flushes += 1
+        self._waiting = 0
         now_ns = self._clock()
         self._cut(now_ns + BLOCK_NS, now_ns)
 
@@ -180,12 +186,19 @@ class WavSpeaker:
 
     @property
     def heard(self) -> int:
-        """See ``ports.Speaker``."""
+        """How many of the written samples have passed the converter by now; dropped ones do not count."""
         return self._timeline.heard(self._clock())
 
     def heard_at_ns(self, sample: int) -> Nanoseconds | None:
         """See ``ports.Speaker``."""
         return self._timeline.heard_at_ns(sample, self._clock())
+
+    def ends_at_ns(self) -> Nanoseconds | None:
+        """See ``ports.Speaker``."""
+        end_ns = self._timeline.end_ns
+        if self._closed or not self._waiting:
+            return end_ns
+        return (end_ns or self._clock()) + self._waiting * 1_000_000_000 // self.rate_hz
 
     def recording(self) -> Audio:
         """What has been and is going to be heard, from the first sample on."""

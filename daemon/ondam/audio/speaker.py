@@ -34,12 +34,26 @@ REPORTS = 1000
 
 
 class Piece(NamedTuple):
-    """Samples at the device's rate. ``first`` is the written number of the first of them."""
+    """Samples at the device's rate that stand for ``written`` ones from number ``first`` on.
+
+    Where the rates differ ``written`` need not fit their number: the resampler holds some back (below 1 ms).
+    What was written is spread evenly over what came out, so that none of it is ever left without a time.
+    """
 
     samples: Samples
     first: int
+    written: int
     era: int
     """How often the speaker had been flushed when it was written."""
+
+    def number(self, frame: int) -> int:
+        """Which written sample begins with ``frame``; for the end of the piece the one after it."""
+        return self.first + frame * self.written // len(self.samples)
+
+    def without(self, frames: int) -> Piece:
+        """What is left after the first ``frames``."""
+        first = self.number(frames)
+        return Piece(self.samples[frames:], first, self.first + self.written - first, self.era)
 
 
 class Report(NamedTuple):
@@ -90,13 +104,10 @@ class SpeakerStream:
         """What was queued and not taken. Only after ``close``."""
         left = [piece for piece in self.queue if piece.era == self.era]
         if left and self._offset and left[0] is self.queue[0]:
-            head = left[0]
-            first = head.first + self._offset * SPEAKER_RATE_HZ // self.rate_hz
-            left[0] = Piece(head.samples[self._offset :], first, head.era)
+            left[0] = left[0].without(self._offset)
         return left
 
     def _make(self, sd: ModuleType, index: int, rate_hz: int, channels: int) -> RawStream:
-        self._rate_hz = rate_hz
         stream: RawStream = sd.OutputStream(
             samplerate=rate_hz,
             blocksize=rate_hz // 100,
@@ -144,10 +155,9 @@ class SpeakerStream:
             room[:count] = (samples * np.linspace(1, 0, count)).astype(np.int16)[:, None]
         else:
             room[:count] = samples[:, None]
-        first = piece.first + self._offset * SPEAKER_RATE_HZ // self._rate_hz
-        self.reports.append(
-            Report(self._position, at_ns, now_ns, first, count * SPEAKER_RATE_HZ // self._rate_hz, skip)
-        )
+        first = piece.number(self._offset)
+        length = piece.number(self._offset + count) - first
+        self.reports.append(Report(self._position, at_ns, now_ns, first, length, skip))
         self._offset += count
         self.taken += count
         if stale or self._offset >= len(piece.samples):
@@ -190,8 +200,13 @@ class DeviceSpeaker:
         self._timeline = Timeline(SPEAKER_RATE_HZ)
         self._written = 0
         self._queued = 0
+        """Frames given to the stream, and how many of them had been when it was flushed last."""
+        self._flushed = 0
+        self._held = 0
+        """Written samples that went into the resampler and have not come out in any piece."""
         self._flushes = 0
         self._waiting = 0
+        """Samples of the write that waits."""
         self._underruns = 0
         self._closed = False
         self._keeper: Keeper[SpeakerStream] = Keeper(
@@ -233,34 +248,43 @@ class DeviceSpeaker:
         first = self._written
         self._written += len(samples)
         flushes = self._flushes
-        self._waiting += 1
+        self._waiting += len(samples)
         try:
             while not self._closed and flushes == self._flushes and self._must_wait():
                 await self._sleep(WAKE_S)
         finally:
-            self._waiting -= 1
+            if flushes == self._flushes:
+                self._waiting -= len(samples)
         stream = self._stream
         if stream and flushes == self._flushes and not self._closed and len(samples):
             out = self._resampler.process(samples)
-            self._queued += len(out)
-            stream.queue.append(Piece(out.copy() if out is samples else out, first, stream.era))
+            self._held += len(samples)
+            if len(out):
+                self._queue(stream, out.copy() if out is samples else out, first + len(samples))
         return first
 
     def flush(self) -> None:
         """See ``ports.Speaker``: the fade begins in the next 10 ms that the device asks for."""
         self._flushes += 1
+        self._waiting = 0
+        self._flushed = self._queued
         self._before = None
         if self._stream:
             self._stream.era += 1
+            # What it holds back would be heard at the beginning of what comes next.
+            self._resample_to(self._stream.rate_hz)
 
     async def drained(self) -> None:
         """See ``ports.Speaker``."""
+        while not self._closed and self._waiting:
+            await self._sleep(WAKE_S)
+        self._finish()
         while not self._closed and (self._waiting or self._to_come()):
             await self._sleep(WAKE_S)
 
     @property
     def heard(self) -> int:
-        """See ``ports.Speaker``."""
+        """How many of the written samples have passed the converter by now; dropped ones do not count."""
         self._catch_up()
         return self._timeline.heard(self._clock())
 
@@ -268,6 +292,14 @@ class DeviceSpeaker:
         """See ``ports.Speaker``."""
         self._catch_up()
         return self._timeline.heard_at_ns(sample, self._clock())
+
+    def ends_at_ns(self) -> Nanoseconds | None:
+        """See ``ports.Speaker``."""
+        # First what is left: what the device takes meanwhile then counts twice for 10 ms, and not never.
+        left_ns = self._left_ns()
+        self._catch_up()
+        end_ns = self._timeline.end_ns
+        return max(end_ns or 0, self._clock()) + left_ns if left_ns else end_ns
 
     async def close(self) -> None:
         """See ``ports.Speaker``."""
@@ -281,12 +313,20 @@ class DeviceSpeaker:
         return ahead * 1_000_000_000 // self._stream.rate_hz > QUEUE_NS
 
     def _to_come(self) -> bool:
-        if self._stream and self._queued > self._stream.taken:
-            return True
-        if self._before and self._before.queue and self._may_come_back():
-            return True
-        self._catch_up()
-        return (self._timeline.end_ns or 0) > self._clock()
+        return (self.ends_at_ns() or 0) > self._clock()
+
+    def _left_ns(self) -> Nanoseconds:
+        """How long that will sound which was written and which no device has taken."""
+        if self._closed or not (self._stream or self._may_come_back()):
+            return 0
+        left_ns = self._waiting * 1_000_000_000 // SPEAKER_RATE_HZ
+        if stream := self._stream or self._before:
+            taken = stream.taken
+            left = self._queued - max(taken, self._flushed)
+            if self._stream:  # of what was flushed 10 ms may still be heard, fading
+                left += min(max(0, self._flushed - taken), stream.rate_hz // 100)
+            left_ns += left * 1_000_000_000 // stream.rate_hz
+        return left_ns
 
     def _may_come_back(self) -> bool:
         return self._clock() - self._gone_since_ns < PATIENCE_NS
@@ -306,10 +346,28 @@ class DeviceSpeaker:
                 position_ns = (report.position + report.skip) * 1_000_000_000 // rate_hz
                 self._timeline.play(report.first, report.length, self._stream_clock.at_ns(position_ns))
 
+    def _resample_to(self, rate_hz: int) -> None:
+        self._resampler = Resampler(SPEAKER_RATE_HZ, rate_hz)
+        self._held = 0
+
+    def _queue(self, stream: SpeakerStream, out: Samples, end: int) -> None:
+        """Give the stream what stands for all written samples before number ``end`` that it lacks."""
+        self._queued += len(out)
+        stream.queue.append(Piece(out, end - self._held, self._held, stream.era))
+        self._held = 0
+
+    def _finish(self) -> None:
+        """Nothing follows for now: play what the resampler holds back."""
+        out = self._resampler.finish()
+        if not len(out) and self._held:
+            out = np.zeros(1, np.int16)  # too few for one frame; they are heard with the silence after them
+        if self._stream and len(out):
+            self._queue(self._stream, out, self._written)
+
     def _opened(self, stream: SpeakerStream) -> None:
         self._stream_clock = StreamClock()
-        self._resampler = Resampler(SPEAKER_RATE_HZ, stream.rate_hz)
-        self._queued = 0
+        self._resample_to(stream.rate_hz)
+        self._queued = self._flushed = 0
         if self._before and self._may_come_back() and self._before.rate_hz == stream.rate_hz:
             for piece in self._before.left():
                 stream.queue.append(piece._replace(era=stream.era))
@@ -318,10 +376,12 @@ class DeviceSpeaker:
         self._stream = stream
 
     def _lost(self) -> None:
-        self._catch_up()
-        if self._stream:
-            self._underruns += self._stream.underruns
+        try:
+            self._catch_up()
+        finally:  # whatever failed, nobody is to wait for a stream that is gone
+            self._before, self._stream = self._stream, None
+            self._gone_since_ns = self._clock()
+        if self._before:
+            self._underruns += self._before.underruns
             # What the device had taken but not yet played went with it.
-            self._timeline.cut(self._stream.last_callback_ns or self._clock())
-        self._before, self._stream = self._stream, None
-        self._gone_since_ns = self._clock()
+            self._timeline.cut(self._before.last_callback_ns or self._clock())

@@ -7,6 +7,7 @@ import pytest
 
 import ondam.audio
 from ondam import messages
+from ondam.audio.faults import LOST, NOTICES
 from ondam.types import Language
 
 SOURCES = "\n".join(file.read_text("utf-8") for file in Path(ondam.audio.__file__).parent.glob("*.py"))
@@ -26,3 +27,9 @@ def test_every_fault_that_can_be_told_has_a_text(code: str, language: Language) 
     message = messages.message(code, language, **FACTS)
     assert message.text
     assert "{" not in message.text + message.next
+
+
+def test_every_fault_of_a_device_either_means_that_it_is_lost_or_is_a_mere_notice() -> None:
+    of_devices = {code for code in CODES if not code.startswith("sound_file_")}
+    assert of_devices == LOST | NOTICES
+    assert not LOST & NOTICES

@@ -281,3 +281,19 @@ async def test_the_factory_reads_the_words_of_the_configuration(tmp_path: Path) 
 def test_a_broken_file_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="does not exist"):
         open_microphone(f"wav:{tmp_path}/nowhere.wav")
+
+
+async def test_the_end_is_that_of_all_that_was_written_until_it_is_dropped() -> None:
+    time = VirtualTime()
+    speaker = speaker_in(time)
+    assert speaker.ends_at_ns() is None
+    await speaker.write(ramp(1500))
+    assert speaker.ends_at_ns() == START + 1510 * MS
+    writing = asyncio.ensure_future(speaker.write(ramp(100)))
+    await time.advance(50)
+    assert speaker.ends_at_ns() == START + 1610 * MS
+    speaker.flush()
+    assert speaker.ends_at_ns() == START + 60 * MS
+    await time.advance(500)
+    assert writing.done()
+    assert speaker.ends_at_ns() == START + 60 * MS

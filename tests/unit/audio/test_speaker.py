@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import numpy as np
+import pytest
 from tests.unit.audio.fake_card import FakeCard, Told, speaker
 from tests.unit.audio.virtual_time import settle
 
@@ -199,3 +200,86 @@ async def test_underruns_are_counted_over_the_life_of_the_speaker(card: FakeCard
         await card.run(1000)
         card.streams[1].play(underflow=True)
         assert mouth.speaker.underruns == 2
+
+
+@pytest.mark.parametrize("rate_hz", [44_100, 32_000, 96_000])
+@pytest.mark.parametrize("piece", [481, 997, 4800])
+async def test_every_written_sample_is_heard_whatever_the_rate_of_the_device(
+    card: FakeCard, rate_hz: int, piece: int
+) -> None:
+    card.plug("Old card", outputs=2, rate_hz=float(rate_hz))
+    card.refuse = lambda options: options["samplerate"] != rate_hz
+    async with speaking(card) as mouth:
+        await card.run(500)
+        sound = np.full(24_007, 1000, np.int16)
+        asked_at = card.time.now_ns
+        for start in range(0, len(sound), piece):
+            await mouth.speaker.write(sound[start : start + piece])
+        await card.run(600)
+        assert mouth.speaker.heard == 24_007
+        last = mouth.speaker.heard_at_ns(24_006)
+        assert last is not None
+        assert abs(last - (asked_at + 30 * MS + 24_006 * 1_000_000_000 // 48_000)) < 2 * MS
+        assert mouth.speaker.ends_at_ns() == pytest.approx(last, abs=30_000)
+
+
+async def test_draining_plays_what_the_resampler_holds_back_and_returns(card: FakeCard) -> None:
+    card.plug("Old card", outputs=1, rate_hz=44_100.0)
+    card.refuse = lambda options: options["samplerate"] != 44_100
+    async with speaking(card) as mouth:
+        await card.run(500)
+        await mouth.speaker.write(np.full(4800, 1000, np.int16))
+        await mouth.speaker.write(np.full(1, 1000, np.int16))
+        draining = asyncio.create_task(mouth.speaker.drained())
+        played = np.concatenate(await card.run(200))
+        assert np.count_nonzero(played > 500) == pytest.approx(4411, abs=1)
+        assert draining.done()
+        assert mouth.speaker.heard_at_ns(4800) is not None
+
+
+async def test_the_end_is_known_from_the_first_write_on_and_is_exact_once_it_is_heard(card: FakeCard) -> None:
+    with_server(card)
+    async with speaking(card) as mouth:
+        await card.run(500)
+        assert mouth.speaker.ends_at_ns() is None
+        begun = card.time.now_ns
+        await mouth.speaker.write(ramp(4800))
+        assert mouth.speaker.ends_at_ns() == begun + 100 * MS
+        await card.run(50)
+        assert mouth.speaker.ends_at_ns() == begun + 80 * MS + 50 * MS
+        await card.run(500)
+        assert mouth.speaker.ends_at_ns() == begun + 130 * MS
+
+
+async def test_after_a_flush_no_more_is_to_come_than_what_the_device_has_and_a_fade(card: FakeCard) -> None:
+    with_server(card)
+    async with speaking(card) as mouth:
+        await card.run(500)
+        begun = card.time.now_ns
+        await mouth.speaker.write(ramp(72_000))
+        writing = asyncio.create_task(mouth.speaker.write(ramp(480)))
+        await card.run(100)
+        mouth.speaker.flush()
+        assert mouth.speaker.ends_at_ns() == begun + 130 * MS + 10 * MS
+        await card.run(100)
+        assert writing.done()
+        assert mouth.speaker.ends_at_ns() == begun + 140 * MS
+
+
+async def test_nothing_is_to_come_from_a_speaker_that_is_given_up(card: FakeCard) -> None:
+    with_server(card)
+    async with speaking(card) as mouth:
+        await card.run(4000)
+        await mouth.speaker.write(ramp(48_000))
+        await card.run(100)
+        card.serve()
+        await card.run(300)
+        ends = mouth.speaker.ends_at_ns()
+        assert ends is not None
+        assert ends > card.time.now_ns
+        await card.run(1000)
+        ends = mouth.speaker.ends_at_ns()
+        assert ends is not None
+        assert ends < card.time.now_ns - 900 * MS
+        await mouth.speaker.write(ramp(480))
+        assert mouth.speaker.ends_at_ns() == ends

@@ -1,0 +1,36 @@
+"""A speaker whose device is gone: it takes what is written and plays none of it."""
+
+from __future__ import annotations
+
+from ondam.types import Nanoseconds, Samples
+
+
+class GoneSpeaker:
+    """See ``ports.Speaker``."""
+
+    name = "gone"
+    rate_hz = 48_000
+    underruns = 0
+
+    def __init__(self) -> None:
+        self._written = 0
+
+    async def write(self, samples: Samples) -> int:
+        first = self._written
+        self._written += len(samples)
+        return first
+
+    def flush(self) -> None:
+        pass
+
+    async def drained(self) -> None:
+        pass
+
+    def heard_at_ns(self, sample: int) -> Nanoseconds | None:
+        return None
+
+    def ends_at_ns(self) -> Nanoseconds | None:
+        return None
+
+    async def close(self) -> None:
+        pass
