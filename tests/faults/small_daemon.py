@@ -23,7 +23,7 @@ async def main() -> None:
     options = json.loads(sys.argv[1])
     with claim(places()) as swept:
         async with Rig(places(), planned("tts", grandchild=True, **options)) as rig:
-            await rig.fleet.start(rig.plan)
+            await rig.start()
             (engine,) = rig.fleet.status()
             print(json.dumps({"engine": engine.pid, "state": engine.state, "ended": swept.ended}), flush=True)
             await stop.wait()

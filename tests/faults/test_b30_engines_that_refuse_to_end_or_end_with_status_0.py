@@ -14,7 +14,7 @@ from ondam.supervisor.readiness import ask
 
 async def test_b30_an_engine_that_ignores_sigterm_is_ended_in_time(home: Places) -> None:
     rig = Rig(home, planned("tts", ignore_sigterm=True, grandchild=True), stop_timeout_s=1.0)
-    await rig.fleet.start(rig.plan)
+    await rig.start()
     family = psutil.Process().children(recursive=True)
     began = time.monotonic()
     await rig.fleet.stop()
@@ -25,7 +25,7 @@ async def test_b30_an_engine_that_ignores_sigterm_is_ended_in_time(home: Places)
 
 async def test_b30_an_engine_that_ends_with_status_0_is_started_again(home: Places) -> None:
     async with Rig(home, planned("stt", exit_after=2, exit_status=0), ping_every_s=5.0) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         first = rig.fleet.engine("stt")
         assert first is not None
         await ask(first.address, "wyoming", "stt", "", "en")
@@ -38,7 +38,7 @@ async def test_b30_an_engine_that_ends_with_status_0_is_started_again(home: Plac
 
 async def test_b30_an_engine_that_always_ends_stays_down_after_the_limit(home: Places) -> None:
     async with Rig(home, planned("llm", crash=0), restart_limit=3) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         (status,) = rig.fleet.status()
         assert (status.state, status.restarts) == ("failed", 2)
         log = status.log

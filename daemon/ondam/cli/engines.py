@@ -1,4 +1,4 @@
-"""``ondam engines``: list, build, remove, logs. Answers on stdout, progress on stderr."""
+"""``ondam engines``: list, build, remove, restart, logs. Answers on stdout, progress on stderr."""
 
 from __future__ import annotations
 
@@ -118,6 +118,20 @@ def remove(name: str, json_wanted: bool) -> None:
         return
     code = "environment_removed" if removed else "environment_was_not_there"
     click.echo(text(code, reader_language(), engine=name))
+
+
+@command.command()
+@click.argument("name")
+@as_json
+def restart(name: str, json_wanted: bool) -> None:
+    """End a running engine and start it anew, also one that was given up. Loading shows in status."""
+    from ondam.cli.terminal import daemon
+
+    daemon(lambda client: client.restart_engine(name))
+    if json_wanted:
+        _print_json({"name": name})
+        return
+    click.echo(text("engine_starts_anew", reader_language(), engine=name))
 
 
 @command.command()

@@ -16,6 +16,7 @@ from typing import IO, Literal, Protocol
 import filelock
 
 from ondam.errors import EngineError
+from ondam.messages import reader_language, text
 from ondam.places import Places
 from ondam.supervisor.launch import Home
 from ondam.supervisor.manifest import EngineFolder
@@ -107,13 +108,13 @@ def build(
         try:
             held.enter_context(lock.acquire(timeout=0))
         except filelock.Timeout:
-            progress.step("waiting for another build of this engine")
+            progress.step(text("build_waits", reader_language()))
             held.enter_context(lock.acquire())
         wanted, found = Stamp.wanted(engine, variant), Stamp.read(root)
         if found == wanted:
             return "current"
         if found is not None and found.packages == wanted.packages:
-            progress.step("copying the engine's files")
+            progress.step(text("build_copies", reader_language()))
             (root / STAMP).unlink()
             _copy_sources(engine, root)
             wanted.write(root)
@@ -197,10 +198,10 @@ class _Uv:
 def _install(
     engine: EngineFolder, variant: str, root: Path, uv_for: Callable[[Mapping[str, str]], _Uv]
 ) -> None:
-    ours = {name: text for name, text in os.environ.items() if name not in FOREIGN}
+    ours = {name: value for name, value in os.environ.items() if name not in FOREIGN}
     # The user's own CMAKE_ARGS win over the manifest's.
     run = uv_for({**engine.manifest.environment.build_env, **ours})
-    run.progress.step("making the environment")
+    run.progress.step(text("build_begins", reader_language()))
     run("venv", "--quiet", "--no-project", "--relocatable", "--python", sys.executable, str(root))
     files = locks(engine, variant)
     compiled = len(files) > 1
@@ -216,13 +217,13 @@ def _install(
 
 def _tell(line: str, progress: Progress) -> None:
     debug = NOISE.match(line) is not None
-    text = NOISE.sub("", line).strip()
-    if step := STEP.search(text):
+    said = NOISE.sub("", line).strip()
+    if step := STEP.search(said):
         progress.step(step[3][:80], int(step[1]), int(step[2]))
-    elif percent := PERCENT.search(text):
+    elif percent := PERCENT.search(said):
         progress.step(percent[2][:80], int(percent[1]), 100)
-    elif text and not debug and text[0] not in "+-~" and not text.startswith("Using Python"):
-        progress.step(text[:80])
+    elif said and not debug and said[0] not in "+-~" and not said.startswith("Using Python"):
+        progress.step(said[:80])
 
 
 def _copy_sources(engine: EngineFolder, root: Path) -> None:

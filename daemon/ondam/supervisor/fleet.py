@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -50,6 +51,8 @@ class Fleet:
         self._keepers: dict[str, Keeper | Outside] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._subscribers: list[Subscriber] = []
+        self._restarting: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._stopping = False
 
     def launch(self, plan: Plan) -> None:
         """Begin to start every engine of ``plan``; returns at once. Raises KeyError on an unknown engine."""
@@ -70,17 +73,9 @@ class Fleet:
         for name in self._keepers:
             self._run(name)
 
-    async def settled(self) -> None:
-        """Return when every engine is ready, or has failed."""
-        await asyncio.gather(*(keeper.settled.wait() for keeper in self._keepers.values()))
-
-    async def start(self, plan: Plan) -> None:
-        """``launch``, then ``settled``."""
-        self.launch(plan)
-        await self.settled()
-
     async def stop(self) -> None:
         """End every engine and what it started, in any state: ``stop_timeout_s`` and about a second."""
+        self._stopping = True
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -88,14 +83,17 @@ class Fleet:
         await asyncio.to_thread(self._warden.stop)
 
     async def restart(self, name: str) -> None:
-        """Start an engine anew, its past forgotten, and wait until it is ready or failed. Raises KeyError."""
+        """End an engine and begin to start it anew, its past forgotten. Raises KeyError."""
         keeper = self._keepers[name]
-        self._tasks[name].cancel()
-        await asyncio.gather(self._tasks[name], return_exceptions=True)
-        keeper.restarts += 1
-        keeper.settled.clear()
-        self._run(name)
-        await keeper.settled.wait()
+        # Two at once would both see the old one end, and each start a new one on the same socket.
+        async with self._restarting[name]:
+            task = self._tasks[name]
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            if self._stopping:
+                return
+            keeper.restarts += 1
+            self._run(name)
 
     def status(self) -> tuple[EngineStatus, ...]:
         """Every engine, in the plan's order."""
@@ -109,6 +107,13 @@ class Fleet:
     def note_answer(self, name: str) -> None:
         """The engine has answered a request of ours. Raises KeyError."""
         self._keepers[name].note_answer()
+
+    def note_failure(self, name: str, code: str) -> None:
+        """A request of ours ended with the error ``code``. Two in a row that were not answered: it is hung.
+
+        Raises KeyError.
+        """
+        self._keepers[name].note_failure(code)
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call ``subscriber`` on the loop with every change from now on. Returns how to stop that."""

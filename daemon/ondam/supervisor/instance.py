@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import stat
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ ENDED_WITHIN_S = 2.0
 
 LEFTOVERS = ("*.sock", "*.report.json", "*.pid")
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Swept:
@@ -28,10 +31,6 @@ class Swept:
 
     ended: int
     """Processes."""
-    left: tuple[int, ...]
-    """Ids of processes that could not be ended."""
-    sockets: int
-    """Files in the sockets' folder."""
 
 
 @contextlib.contextmanager
@@ -84,14 +83,16 @@ def _sweep(places: Places) -> Swept:
 
     found = left_behind()
     left = end(left_behind, ENDED_WITHIN_S) if found else []
-    return Swept(len(found) - len(left), tuple(process.pid for process in left), _clear(places))
+    if left:
+        _log.error("processes %s of an earlier daemon cannot be ended", [process.pid for process in left])
+    _clear(places)
+    return Swept(len(found) - len(left))
 
 
-def _clear(places: Places) -> int:
-    stale = [path for pattern in LEFTOVERS for path in places.runtime.glob(pattern)]
-    for path in stale:
-        path.unlink(missing_ok=True)
-    return len(stale)
+def _clear(places: Places) -> None:
+    for pattern in LEFTOVERS:
+        for path in places.runtime.glob(pattern):
+            path.unlink(missing_ok=True)
 
 
 def _leader(pidfile: Path) -> Identity | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -60,8 +61,6 @@ class Keeper:
         tell: Tell,
     ) -> None:
         self.planned = planned
-        self.settled = asyncio.Event()
-        """Set once it was ready or failed for the first time."""
         self.state: EngineState = "starting"
         self.restarts = 0
         self._engine = engine
@@ -83,8 +82,9 @@ class Keeper:
         self._process: EngineProcess | None = None
         self._started_at: float | None = None
         self._ready_at: float | None = None
-        self._ready_ms: float | None = None
         self._answered = 0
+        self._unanswered = 0
+        self._stuck = asyncio.Event()
         self._rss_mib: float | None = None
         self._report: dict[str, Any] | None = None
         self._report_read_ns = 0
@@ -94,6 +94,15 @@ class Keeper:
     def note_answer(self) -> None:
         """It has answered a request of the daemon's."""
         self._answered += 1
+        self._unanswered = 0
+
+    def note_failure(self, code: str) -> None:
+        """A request of the daemon's has failed with ``code``. Ends a ready engine that answers no more."""
+        if self.state != "ready":
+            return  # asked of the process before this one
+        self._unanswered = restart.unanswered(self._unanswered, code)
+        if self._unanswered >= restart.UNANSWERED_LIMIT:
+            self._stuck.set()
 
     def status(self) -> EngineStatus:
         """What is known of it now."""
@@ -113,7 +122,6 @@ class Keeper:
             restarts=self.restarts,
             uptime_s=0.0 if self._started_at is None else now - self._started_at,
             ready_s=0.0 if self._ready_at is None else now - self._ready_at,
-            ready_ms=self._ready_ms,
             answers=self._answered,
             report=self._report,
             faults=self._faults(),
@@ -158,7 +166,6 @@ class Keeper:
             raise
         finally:
             self._log.close()
-            self.settled.set()
 
     async def _live(self) -> tuple[End, float]:
         """One life: how it ended, how long it was ready. Raises EngineError where a restart is of no use."""
@@ -243,17 +250,19 @@ class Keeper:
         assert self._process is not None
         self._rss_mib = await self._process.memory_mib()
         self._ready_at = self._clock.now()
-        self._ready_ms = round((self._ready_at - self._started_at) * 1000, 1)
         self._ended = None
         self._become("ready", self._for_user("engine_back") if self.restarts else None)
         for fault in self._faults():
             self._become("ready", fault)
-        self.settled.set()
         return None
 
     async def _watch(self, process: EngineProcess) -> End:
         while True:
-            await self._clock.sleep(self._config.ping_every_s)
+            with contextlib.suppress(TimeoutError):  # the usual: nothing was wrong until the next ping
+                await within(self._clock, self._config.ping_every_s, self._stuck.wait())
+            if self._stuck.is_set():
+                facts = {"engine": self.planned.engine, "requests": self._unanswered}
+                return End("hung", Fault("engine_stuck", facts))
             if not await self._responds():
                 facts = {"engine": self.planned.engine, "seconds": f"{self._config.ping_timeout_s:g}"}
                 return End("hung", Fault("engine_hung", facts))
@@ -306,15 +315,19 @@ class Keeper:
 
     async def _bury(self, process: EngineProcess) -> None:
         stopping = asyncio.ensure_future(process.stop(self._config.stop_timeout_s))
-        try:
-            left = await asyncio.shield(stopping)
-        except asyncio.CancelledError:
-            await stopping  # bounded; nothing may be left behind, however often we are told to stop
-            raise
+        interrupted: asyncio.CancelledError | None = None
+        while not stopping.done():
+            try:
+                await asyncio.wait({stopping})
+            except asyncio.CancelledError as error:
+                interrupted = error  # bounded; nothing may be left behind, however often we are told to stop
+        left = stopping.result()
         self._places.engine_socket(self.planned.engine).unlink(missing_ok=True)
         self._report_path.unlink(missing_ok=True)
         if left:
             _log.error("processes %s of %s cannot be ended", left, self.planned.engine)
+        if interrupted is not None:
+            raise interrupted
 
     def _exit(self, status: int) -> End:
         if status < 0:

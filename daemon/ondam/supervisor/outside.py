@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ondam.config import SupervisorConfig
 from ondam.errors import EngineError
 from ondam.planner.plan import OutsideEngine
+from ondam.supervisor import restart
 from ondam.supervisor.clock import Clock, within
 from ondam.supervisor.readiness import NotYet, reachable
 from ondam.supervisor.status import EngineState, EngineStatus, Fault
@@ -20,7 +21,6 @@ class Outside:
 
     def __init__(self, planned: OutsideEngine, config: SupervisorConfig, clock: Clock, tell: Tell) -> None:
         self.planned = planned
-        self.settled = asyncio.Event()
         self.state: EngineState = "loading"
         self.restarts = 0
         self._config = config
@@ -28,17 +28,22 @@ class Outside:
         self._tell = tell
         self._ready_at: float | None = None
         self._answers = 0
+        self._fault: Fault | None = None
+        """Why it is not ready."""
 
     def note_answer(self) -> None:
         """It has answered a request of the daemon's."""
         self._answers += 1
 
+    def note_failure(self, code: str) -> None:
+        """Nothing follows: it is not ours to end."""
+
     def status(self) -> EngineStatus:
         """What is known of it now."""
         address = self.planned.address
         faults = [Fault("engine_unreported", {"address": address})]
-        if self.state == "failed":
-            faults.insert(0, self._unreachable())
+        if self._fault is not None:
+            faults.insert(0, self._fault)
         return EngineStatus(
             name=address,
             stage=self.planned.stage,
@@ -52,40 +57,41 @@ class Outside:
         )
 
     async def run(self) -> None:
-        """Ask whether it answers, as often as engines of ours are asked."""
+        """Ask whether it answers, as often as engines of ours are asked; with back-off while it does not."""
+        config, failures = self._config, 0
         try:
             while True:
-                self._become("ready" if await self._answers_now() else "failed")
-                self.settled.set()
-                await self._clock.sleep(self._config.ping_every_s)
+                fault = await self._look()
+                self._become("failed" if fault else "ready", fault)
+                if fault is None:
+                    failures, wait_s = 0, config.ping_every_s
+                else:
+                    wait_s = restart.back_off(config.backoff_first_s, config.backoff_last_s, failures)
+                    failures += 1
+                await self._clock.sleep(wait_s)
         except asyncio.CancelledError:
             self._become("stopped")
             raise
-        finally:
-            self.settled.set()
 
-    async def _answers_now(self) -> bool:
-        protocol = "openai" if self.planned.stage == "llm" else "wyoming"
+    async def _look(self) -> Fault | None:
+        """What is wrong with it now."""
+        address, stage = self.planned.address, self.planned.stage
+        protocol = "openai" if stage == "llm" else "wyoming"
         try:
-            return await within(
-                self._clock, self._config.ping_timeout_s, reachable(self.planned.address, protocol)
-            )
-        except (NotYet, EngineError, TimeoutError):
-            return False  # becomes a fault that status shows
+            if await within(self._clock, self._config.ping_timeout_s, reachable(address, protocol)):
+                return None
+        except EngineError as error:
+            return Fault(error.code, error.facts)
+        except (NotYet, TimeoutError):
+            pass  # nobody there: told below
+        return Fault("engine_outside_unreachable", {"address": address, "stage": stage})
 
-    def _become(self, state: EngineState) -> None:
-        if state == self.state:
+    def _become(self, state: EngineState, fault: Fault | None = None) -> None:
+        before, known, self.state, self._fault = self.state, self._fault, state, fault
+        if state == before and (fault and fault.code) == (known and known.code):
             return
-        before, self.state = self.state, state
-        self._ready_at = self._clock.now() if state == "ready" else None
-        if state == "failed":
-            self._tell(self, self._unreachable())
-        elif state == "ready" and before == "failed":
-            self._tell(self, Fault(f"engine_back_{self.planned.stage}", {"engine": self.planned.address}))
-        else:
-            self._tell(self, None)
-
-    def _unreachable(self) -> Fault:
-        return Fault(
-            "engine_outside_unreachable", {"address": self.planned.address, "stage": self.planned.stage}
-        )
+        if state != before:
+            self._ready_at = self._clock.now() if state == "ready" else None
+        if state == "ready" and before == "failed":
+            fault = Fault(f"engine_back_{self.planned.stage}", {"engine": self.planned.address})
+        self._tell(self, fault)

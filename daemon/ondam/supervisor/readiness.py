@@ -10,13 +10,13 @@ from typing import Any
 
 import aiohttp
 from wyoming.asr import Transcribe, Transcript
-from wyoming.client import AsyncClient, AsyncUnixClient
 from wyoming.error import Error
-from wyoming.event import Event
+from wyoming.event import Event, async_write_event
 from wyoming.ping import Ping, Pong
 from wyoming.tts import Synthesize, SynthesizeVoice
 
-from ondam.clients.wyoming_frames import AUDIO_CHUNK, AUDIO_START, AUDIO_STOP
+from ondam.clients.address import speech_address
+from ondam.clients.wyoming_frames import AUDIO_CHUNK, AUDIO_START, AUDIO_STOP, LONGEST_LINE, Frames
 from ondam.errors import EngineError
 from ondam.supervisor.status import Fault
 from ondam.types import HEARING_RATE_HZ, Language, Stage
@@ -42,8 +42,8 @@ class NotYet(Exception):
 async def ask(address: str, protocol: str, stage: Stage, model: str, language: Language) -> tuple[Fault, ...]:
     """One real inference. Returns what is wrong with an answer that came.
 
-    Raises NotYet, or EngineError ``engine_no_answer`` when it answered and it was no answer. Waits without
-    bound.
+    Raises NotYet, or EngineError when it answered and it was no answer: ``engine_no_answer``, or what
+    ``Frames`` raises. Waits without bound.
     """
     if protocol == "openai":
         return await _chat(address, model, language)
@@ -59,12 +59,12 @@ async def ask(address: str, protocol: str, stage: Stage, model: str, language: L
             if event.type == AUDIO_STOP:
                 break
     if not answered:
-        raise _no_answer(address, "the connection ended without an answer")
+        raise _no_answer(address, "no sound")
     return ()
 
 
 async def ping(address: str, protocol: str) -> bool:
-    """Whether it answers at all. Raises NotYet when nobody listens. Waits without bound."""
+    """Whether it answers at all. Raises NotYet when nobody listens, EngineError. Waits without bound."""
     if protocol == "openai":
         async with _http(address) as (session, base), session.get(f"{base}/health") as response:
             return response.status == 200
@@ -74,19 +74,18 @@ async def ping(address: str, protocol: str) -> bool:
 async def reachable(address: str, protocol: str) -> bool:
     """Whether a server that is not ours answers, asked what all know: Wyoming's info, OpenAI's models.
 
-    Raises NotYet when nobody listens. Waits without bound.
+    Raises NotYet when nobody listens, EngineError for an answer that is none. Waits without bound.
     """
     if protocol == "openai":
         async with _http(address) as (session, base), session.get(f"{base}/v1/models") as response:
             return response.status < 500  # 401 and 404 are answers too
-    return await _first(address, Event("describe")) is not None
+    await _first(address, Event("describe"))
+    return True
 
 
-async def _first(address: str, question: Event) -> str | None:
+async def _first(address: str, question: Event) -> str:
     async with contextlib.aclosing(_wyoming(address, question)) as events:
-        async for event in events:
-            return event.type
-    return None
+        return (await anext(events)).type
 
 
 def _speech(language: Language) -> tuple[Event, ...]:
@@ -107,21 +106,22 @@ def _sentence(language: Language) -> tuple[Event, ...]:
 
 
 async def _wyoming(address: str, *question: Event) -> AsyncGenerator[Event, None]:
-    client = AsyncUnixClient(path) if (path := _socket(address)) else AsyncClient.from_uri(address)
+    """The answers, without end: ``Frames`` raises ``engine_hung_up`` at the end of the connection."""
     try:
-        await client.connect()
+        reader, writer = await speech_address(address).open(LONGEST_LINE)
     except OSError as error:
         raise NotYet from error
+    frames = Frames(reader, address)
     try:
         for event in question:
-            await client.write_event(event)
-        while (answer := await client.read_event()) is not None:
-            yield answer
-    except (OSError, EOFError) as error:
+            await async_write_event(event, writer)
+        while True:
+            yield await frames.next()
+    except OSError as error:
         raise _no_answer(address, str(error)) from error
     finally:
-        with contextlib.suppress(OSError):  # already broken, and told above
-            await client.disconnect()
+        # Not close(): that waits until the server has read the whole question, which a hung one never does.
+        writer.transport.abort()
 
 
 @contextlib.asynccontextmanager

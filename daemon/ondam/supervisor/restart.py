@@ -10,13 +10,19 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Ending: TypeAlias = Literal["died", "hung", "slow"]
-"""Ended by itself or was killed from outside; answered no ping; was not ready in time."""
+"""Ended by itself or was killed from outside; answered no ping, or no request; was not ready in time."""
 
 HEALTHY_S = 10.0
 """Ready for so long, an engine has proved that it can serve. Two pings at the shipped setting."""
 
 SLOW_STARTS = 2
 """An engine that twice in a row was not ready in time would only load for ever: it stays down."""
+
+UNANSWERED = frozenset({"engine_silent", "llm_no_first_token", "llm_stalled"})
+"""Errors of a request that was never answered. Any other says that somebody is there who answers."""
+
+UNANSWERED_LIMIT = 2
+"""One may be a request too long for this machine. Pings tell nothing: they do not pass through the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,15 @@ def ended(policy: Policy, past: Past, ending: Ending, ready_s: float, at: float)
     recent = tuple(start for start in past.starts if at - start < policy.window_s)
     if len(recent) >= policy.limit or slow >= SLOW_STARTS:
         return GiveUp(len(past.starts))
+    return Again(back_off(policy.first_s, policy.last_s, max(len(recent) - 1, 0)), Past(recent, slow))
+
+
+def back_off(first_s: float, last_s: float, before: int) -> float:
+    """How long to wait after so many waits ``before``: doubling from ``first_s`` up to ``last_s``."""
     # min() on the exponent: 2.0 ** 2000 would overflow under an absurd limit.
-    doubled = policy.first_s * 2.0 ** min(max(len(recent) - 1, 0), 60)
-    return Again(min(doubled, policy.last_s), Past(recent, slow))
+    return min(first_s * 2.0 ** min(before, 60), last_s)
+
+
+def unanswered(before: int, code: str) -> int:
+    """How many requests in a row were not answered, now that another has failed with ``code``."""
+    return before + 1 if code in UNANSWERED else before

@@ -51,8 +51,6 @@ class EngineStatus:
     """Since its process started."""
     ready_s: float = 0.0
     """Since it became ready, its weights loaded and warm; 0 while it is not."""
-    ready_ms: float | None = None
-    """From its process's start until its first request was answered."""
     answers: int = 0
     """Answers it has given to the daemon since it became ready."""
     report: Mapping[str, Any] | None = None

@@ -98,6 +98,19 @@ class Rig:
     async def __aexit__(self, *_: object) -> None:
         await self.fleet.stop()
 
+    async def start(self) -> None:
+        """Launch the plan, and wait until every engine of it was ready or failed."""
+        self.fleet.launch(self.plan)
+        await self.ready_or_failed()
+
+    async def ready_or_failed(self) -> None:
+        """Every engine was so at least once."""
+        names = {engine.engine for engine in self.plan.launched}
+        await until(
+            lambda: names <= {c.status.name for c in self.changes if c.status.state in {"ready", "failed"}},
+            within_s=20.0,
+        )
+
     @property
     def told(self) -> list[str]:
         """What the user was told."""

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.unit.cli.conftest import Ondam
+from tests.unit.control.fake_daemon import FakeDaemon
 from tests.unit.supervisor.test_environment import MANIFEST
 
 from ondam.cli.engines import command
@@ -74,3 +76,15 @@ def test_the_end_of_a_log_is_shown(toy: Path) -> None:
     log.write_text("one\ntwo\nthree\n")
     assert told("logs", "toy", "-n", "2") == "two\nthree\n"
     assert json.loads(told("logs", "toy", "-n", "1", "--json"))["lines"] == ["three"]
+
+
+async def test_restart_asks_the_daemon(ondam: Ondam, daemon: FakeDaemon) -> None:
+    done = await ondam("engines", "restart", "faster_whisper")
+    assert (done.code, done.out) == (0, "faster_whisper is being started anew.\n")
+    assert daemon.asked == [("restart_engine", "faster_whisper")]
+    assert (await ondam("engines", "restart", "faster_whisper", "--json")).json == {"name": "faster_whisper"}
+
+
+async def test_restart_without_a_daemon_says_what_to_type(ondam: Ondam) -> None:
+    done = await ondam("engines", "restart", "faster_whisper", "--json")
+    assert done.json["error"]["code"] == "daemon_not_running"

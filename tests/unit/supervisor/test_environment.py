@@ -12,6 +12,8 @@ import filelock
 import pytest
 
 from ondam.errors import EngineError
+from ondam.messages import reader_language
+from ondam.messages import text as message
 from ondam.places import Places
 from ondam.supervisor import environment
 from ondam.supervisor.environment import build, built, installed, is_current, remove, variant_for
@@ -220,7 +222,8 @@ def test_the_users_own_build_settings_win(shop: Workshop, monkeypatch: pytest.Mo
     assert shop.says() == "chocolate"
 
 
-def test_two_builders_wait_for_each_other(shop: Workshop) -> None:
+def test_two_builders_wait_for_each_other(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONDAM_LANGUAGE", "ko")
     lock = filelock.FileLock(shop.places.environments / ".toy.lock", thread_local=False)
     shop.places.environments.mkdir(parents=True)
     outcomes: list[str] = []
@@ -229,7 +232,7 @@ def test_two_builders_wait_for_each_other(shop: Workshop) -> None:
         second.start()
         while not shop.steps.seen:
             second.join(0.01)
-        assert shop.steps.seen == [("waiting for another build of this engine", None, None)]
+        assert shop.steps.seen == [("이 엔진의 다른 빌드가 끝나기를 기다리는 중", None, None)]
         assert outcomes == []
     second.join()
     assert outcomes == ["built"]
@@ -249,9 +252,11 @@ def test_a_variant_that_the_engine_does_not_have_is_named(shop: Workshop) -> Non
 
 
 def test_a_display_that_fails_does_not_leave_uv_running(shop: Workshop) -> None:
+    begins = message("build_begins", reader_language())
+
     class Broken:
         def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
-            if text != "making the environment":
+            if text != begins:
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -1,6 +1,16 @@
 from __future__ import annotations
 
-from ondam.supervisor.restart import Again, Ending, GiveUp, Past, Policy, ended, started
+from ondam.supervisor.restart import (
+    Again,
+    Ending,
+    GiveUp,
+    Past,
+    Policy,
+    back_off,
+    ended,
+    started,
+    unanswered,
+)
 
 POLICY = Policy(first_s=0.5, last_s=4.0, limit=6, window_s=300.0)
 
@@ -47,3 +57,16 @@ def test_an_absurd_limit_overflows_nothing() -> None:
     policy = Policy(0.5, 30.0, 10**6, 1e9)
     decision = ended(policy, Past(tuple(float(n) for n in range(5000))), "died", 0.0, 5000.0)
     assert isinstance(decision, Again) and decision.wait_s == 30.0
+
+
+def test_back_off_doubles_from_the_first_to_the_last() -> None:
+    assert [back_off(0.5, 3.0, before) for before in (0, 1, 2, 3, 10**9)] == [0.5, 1.0, 2.0, 3.0, 3.0]
+
+
+def test_only_requests_that_were_never_answered_count_as_unanswered() -> None:
+    assert [unanswered(1, code) for code in ("engine_silent", "llm_no_first_token", "llm_stalled")] == [
+        2,
+        2,
+        2,
+    ]
+    assert [unanswered(1, code) for code in ("engine_refused", "engine_hung_up")] == [1, 1]
