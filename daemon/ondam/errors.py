@@ -33,7 +33,10 @@ class OndamError(Exception):
 
 
 class ConfigError(OndamError):
-    """The configuration cannot be used; every problem found is in ``problems``. Raised by ``config``."""
+    """The configuration cannot be used. Raised by ``config``.
+
+    The fact ``problems`` of ``config_problems`` holds every problem found, as ``messages.Phrases``.
+    """
 
     exit_code = 3
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -93,6 +94,24 @@ def places(environ: Mapping[str, str] = os.environ) -> Places:
     if len(os.fsencode(runtime)) + LONGEST_SOCKET_NAME > LONGEST_SOCKET_PATH:
         raise ConfigError("socket_path_too_long", path=runtime, limit=LONGEST_SOCKET_PATH)
     return Places(config, data, state, runtime)
+
+
+def private_folder(path: Path, gid: int | None = None) -> None:
+    """Make ``path`` a folder for sockets: 0700, or 0750 and the group ``gid``. Raises ConfigError.
+
+    It must be ours, and no link. The folder above it is made 0700 where it is missing; one that is there must
+    be ours or the system's.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+    ours = os.geteuid()
+    for folder, owners in ((path.parent, {ours, 0}), (path, {ours})):
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in owners:
+            raise ConfigError("folder_not_ours", path=folder)
+    if gid is not None:
+        os.chown(path, -1, gid)
+    path.chmod(0o700 if gid is None else 0o750)
 
 
 def _runtime_root(environ: Mapping[str, str]) -> Path:

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import pydantic
+from pydantic_core import ErrorDetails
 
 from ondam.errors import ConfigError
+from ondam.messages import Phrase, Phrases, catalog
 
 
 class Table(pydantic.BaseModel):
@@ -43,11 +45,12 @@ def check(table: type[TableT], values: Mapping[str, Any], origin: object) -> Tab
     try:
         return table.model_validate(values)
     except pydantic.ValidationError as error:
-        problems = "\n".join(f"  {line}" for line in _problems(table, error))
-        raise ConfigError("config_problems", origin=origin, problems=problems) from error
+        raise ConfigError(
+            "config_problems", origin=origin, problems=Phrases(tuple(_problems(table, error)))
+        ) from error
 
 
-def _problems(table: type[Table], error: pydantic.ValidationError) -> Iterator[str]:
+def _problems(table: type[Table], error: pydantic.ValidationError) -> Iterator[Phrase]:
     for detail in error.errors(include_url=False):
         # Names of union branches that pydantic mixes into the location are not keys of the file.
         where = ".".join(
@@ -56,25 +59,32 @@ def _problems(table: type[Table], error: pydantic.ValidationError) -> Iterator[s
             if not re.search(r"[\[\]()]|^(str|int|float|bool)$", str(part))
         )
         if detail["type"] == "extra_forbidden":
-            yield f"{where}: unknown key{_nearest(table, detail['loc'])}"
+            yield Phrase("problem_unknown_key", key=where, near=_nearest(table, detail["loc"]))
         elif detail["type"] == "missing":
-            yield f"{where}: missing"
+            yield Phrase("problem_missing", key=where)
         else:
-            yield f"{where}: {detail['msg'][:1].lower()}{detail['msg'][1:]} (found {detail['input']!r})"
+            yield Phrase("problem_value", key=where, reason=_reason(detail), found=repr(detail["input"]))
 
 
-def _nearest(table: type[Table], location: tuple[int | str, ...]) -> str:
+def _reason(detail: ErrorDetails) -> Phrase | str:
+    """What pydantic found, in our words where we have some."""
+    if (code := f"value_{detail['type']}") in catalog():
+        return Phrase(code, **detail.get("ctx", {}))
+    return f"{detail['msg'][:1].lower()}{detail['msg'][1:]}"
+
+
+def _nearest(table: type[Table], location: tuple[int | str, ...]) -> Phrase | str:
     siblings: type[Table] | None = table
     for part in location[:-1]:
         siblings = _table_at(siblings, part) if siblings else None
     wanted = str(location[-1])
     if siblings and (found := difflib.get_close_matches(wanted, siblings.model_fields, n=1)):
-        return f'; did you mean "{".".join([*map(str, location[:-1]), found[0]])}"?'
+        return Phrase("near_name", name=".".join([*map(str, location[:-1]), found[0]]))
     for path, name in _every_key(table):
         if name == wanted:
-            return f'; it belongs at "{path}"'
+            return Phrase("near_place", path=path)
     near = difflib.get_close_matches(wanted, [name for _, name in _every_key(table)], n=1)
-    return f'; did you mean "{next(p for p, n in _every_key(table) if n == near[0])}"?' if near else ""
+    return Phrase("near_name", name=next(p for p, n in _every_key(table) if n == near[0])) if near else ""
 
 
 def _table_at(table: type[Table], key: int | str) -> type[Table] | None:

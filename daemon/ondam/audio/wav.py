@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import wave
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ def read_wav(path: Path) -> Audio:
             file.seek(0)
             with soundfile.SoundFile(file) as sound:
                 rate_hz = int(sound.samplerate)
-                samples = _all_frames(sound)
+                samples = np.concatenate([np.zeros(0, np.int16), *mono_blocks(sound)])
     except FileNotFoundError as error:
         raise AudioError("sound_file_missing", path=path) from error
     except OSError as error:
@@ -48,14 +49,11 @@ def read_wav(path: Path) -> Audio:
     return Audio(samples, rate_hz)
 
 
-def _all_frames(sound: soundfile.SoundFile) -> Samples:
-    pieces: list[Samples] = []
-    while True:
-        frames = sound.read(FRAMES_AT_ONCE, dtype="float32", always_2d=True)
-        if not len(frames):
-            return np.concatenate(pieces) if pieces else np.zeros(0, np.int16)
+def mono_blocks(sound: soundfile.SoundFile) -> Iterator[Samples]:
+    """What is left in ``sound``, mixed down, in blocks of at most ``FRAMES_AT_ONCE`` samples."""
+    while len(frames := sound.read(FRAMES_AT_ONCE, dtype="float32", always_2d=True)):
         # Damaged float files hold NaN: to_int16 makes it silence, but a mean would spread it first.
-        pieces.append(to_int16(np.nan_to_num(frames, nan=0.0, posinf=0.0, neginf=0.0).mean(axis=1)))
+        yield to_int16(np.nan_to_num(frames, nan=0.0, posinf=0.0, neginf=0.0).mean(axis=1))
 
 
 def write_wav(path: Path, audio: Audio) -> None:

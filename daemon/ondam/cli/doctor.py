@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ondam.cli.terminal import as_json, columns, daemon, named, print_json, say
-from ondam.errors import AudioError, ControlError, OndamError
+from ondam.errors import AudioError, ConfigError, ControlError, OndamError
 from ondam.messages import message, reader_language
 from ondam.places import Places, places
 
@@ -134,13 +134,15 @@ def _sound(config: Config) -> Iterator[Finding]:
 
 
 def _sockets(here: Places) -> Iterator[Finding]:
-    from ondam.control.access import private_folder
+    from ondam.places import private_folder
 
     try:
         if not here.control_socket.exists():  # else the daemon made it, perhaps for a group
-            private_folder(here.runtime, None)
+            private_folder(here.runtime)
         yield Finding("sockets", True, say("doctor_sockets_fine", path=here.runtime))
         status = daemon(lambda client: client.status())
+    except ConfigError as error:
+        yield _broken("sockets", error)
     except ControlError as error:
         # That no daemon runs is no fault of the machine.
         told = error.message(reader_language())

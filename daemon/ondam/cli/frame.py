@@ -54,8 +54,11 @@ class LazyGroup(click.Group):
         """With the nearest name where there is none of that name."""
         if args and args[0] not in self._entries and not args[0].startswith("-"):
             near = difflib.get_close_matches(args[0], self._entries, n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            ctx.fail(f"there is no command {args[0]!r}{hint}")
+            # Late: --help is quick because it reads no messages.
+            from ondam.messages import reader_language, text
+
+            code = "cli_no_command_near" if near else "cli_no_command"
+            ctx.fail(text(code, reader_language(), name=args[0], near="".join(near)))
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ondam.cli.terminal import as_json, print_json
 from ondam.errors import ModelError
 from ondam.messages import reader_language, text
 from ondam.models.card import ModelCard
@@ -19,8 +19,6 @@ from ondam.places import places
 
 if TYPE_CHECKING:
     from ondam.models.progress import Reporter
-
-as_json = click.option("--json", "json_wanted", is_flag=True, help="One JSON object on stdout, nothing else.")
 
 
 @click.group("models")
@@ -35,14 +33,15 @@ def list_models(json_wanted: bool) -> None:
     store, catalog = _here()
     found = [store.check(card) for card in catalog.cards.values()]
     if json_wanted:
-        _print_json([_as_json(condition, store) for condition in found])
+        print_json({"models": [_as_json(condition, store) for condition in found]})
         return
     from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for title in ("id", "stage", "languages", "MB", "state", "licence"):
-        table.add_column(title, no_wrap=title == "id", justify="right" if title == "MB" else "left")
+    for name in ("id", "stage", "languages", "size", "state", "licence"):
+        title = text(f"model_column_{name}", reader_language())
+        table.add_column(title, no_wrap=name == "id", justify="right" if name == "size" else "left")
     for condition in found:
         card = condition.card
         languages = " ".join(card.languages[:4]) + (" …" if len(card.languages) > 4 else "")
@@ -74,7 +73,7 @@ def add(ids: Sequence[str], json_wanted: bool) -> None:
     with Bars() as bars:
         ensure(cards, store, Registry.from_pip(), bars)
     if json_wanted:
-        _print_json([_as_json(store.check(card), store) for card in cards])
+        print_json({"models": [_as_json(store.check(card), store) for card in cards]})
         return
     for card in cards:
         click.echo(text("model_ready", reader_language(), id=card.id, path=store.path(card)))
@@ -95,7 +94,7 @@ def import_model(path: Path, model_id: str | None, link: bool, json_wanted: bool
     with Bars() as bars:
         card = bring(found, store, set(catalog.cards), bars, model_id=model_id, link=link)
     if json_wanted:
-        _print_json([_as_json(store.check(card), store)])
+        print_json({"models": [_as_json(store.check(card), store)]})
         return
     click.echo(
         text("model_imported", reader_language(), id=card.id, path=store.path(card), table=found.stage)
@@ -118,11 +117,11 @@ def verify(context: click.Context, ids: Sequence[str], json_wanted: bool) -> Non
         found = [_verified(card, store, bars) for card in cards]
     faulty = [condition for condition in found if condition.state != "whole"]
     if json_wanted:
-        _print_json([_as_json(condition, store) for condition in found])
+        print_json({"models": [_as_json(condition, store) for condition in found]})
     for condition in () if json_wanted else found:
         click.echo(f"{condition.card.id}: {text(f'state_{condition.state}', reader_language())}")
         for fault in condition.faults:
-            click.echo(f"  {describe(fault)}")
+            click.echo(f"  {describe(fault).in_language(reader_language())}")
     unreadable = [] if wanted else broken_cards
     if faulty and not json_wanted:
         for verb, fetchable in (("add", True), ("remove", False)):
@@ -144,7 +143,7 @@ def remove(model_id: str, json_wanted: bool) -> None:
         raise ModelError("model_unknown", id=model_id)
     freed = store.remove(model_id)
     if json_wanted:
-        click.echo(json.dumps({"id": model_id, "freed_bytes": freed}))
+        print_json({"id": model_id, "freed_bytes": freed})
         return
     click.echo(text("model_removed", reader_language(), id=model_id, size=f"{freed / 1e6:,.0f} MB"))
 
@@ -194,7 +193,3 @@ def _as_json(condition: Condition, store: Store) -> dict[str, object]:
             for fault in condition.faults
         ],
     }
-
-
-def _print_json(models: list[dict[str, object]]) -> None:
-    click.echo(json.dumps({"models": models}, ensure_ascii=False))

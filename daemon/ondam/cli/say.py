@@ -34,7 +34,7 @@ def command(
     failed.
     """
     if (text is None) == (spec is None) or (spec is None) != (outdir is None):
-        raise click.UsageError("either TEXT, or --spec FILE with --outdir DIR")
+        raise click.UsageError(say("cli_say_usage"))
     if spec is not None and outdir is not None:
         return _files(spec, outdir, language, json_wanted)
     wanted = sys.stdin.read() if text == "-" else text or ""

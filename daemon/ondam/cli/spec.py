@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import pydantic
 
 from ondam.errors import ConfigError
+from ondam.messages import Phrase
 from ondam.schema import Table, check, read_toml
 from ondam.types import Language
 
@@ -44,7 +45,7 @@ def read_spec(path: Path) -> list[Item]:
     if isinstance(values, list):
         values = {"say": [{"text": item} if isinstance(item, str) else item for item in values]}
     if not isinstance(values, dict):
-        raise ConfigError("cli_spec_broken", path=path, reason="a list is wanted")
+        raise ConfigError("cli_spec_broken", path=path, reason=Phrase("cli_spec_no_list"))
     items = check(Spec, values, path).say
     return [_placed(item, number, path) for number, item in enumerate(items, 1)]
 
@@ -59,15 +60,16 @@ def _placed(item: Item, number: int, path: Path) -> Item:
 def _lines(path: Path) -> Iterator[Any]:
     for number, line in enumerate(_text(path).splitlines(), 1):
         if line.strip():
-            yield _json(path, line, f"line {number}: ")
+            yield _json(path, line, number)
 
 
-def _json(path: Path, written: str, where: str = "") -> Any:
+def _json(path: Path, written: str, line: int | None = None) -> Any:
     """Any: JSON, judged by ``Spec``."""
     try:
         return json.loads(written)
     except (ValueError, RecursionError) as error:
-        raise ConfigError("cli_spec_broken", path=path, reason=f"{where}{error}") from error
+        reason = error if line is None else Phrase("cli_spec_line", number=line, reason=error)
+        raise ConfigError("cli_spec_broken", path=path, reason=reason) from error
 
 
 def _text(path: Path) -> str:

@@ -108,8 +108,6 @@ def _told(event: wire.Event, known: dict[str, str]) -> Iterator[str]:
             yield named("cli_state_", event["state"])
         case "transcript":
             yield f"{say('cli_you')}: {event['text']}"
-        case "reply":
-            yield f"{say('cli_ondam')}: {event['text']}"
         case "turn":
             if event["turn"]["reply"]:
                 yield f"{say('cli_ondam')}: {event['turn']['reply']}"

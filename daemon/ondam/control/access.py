@@ -6,7 +6,6 @@ import grp
 import os
 import pwd
 import socket
-import stat
 import struct
 import sys
 from collections.abc import Callable, Set
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from ondam.control.wire import Permission
 from ondam.errors import ControlError
+from ondam.places import private_folder
 
 EVERYTHING: frozenset[Permission] = frozenset({"read", "command", "admin"})
 USE: frozenset[Permission] = frozenset({"read", "command"})
@@ -74,32 +74,21 @@ class Access:
         return USE if self.group in groups else NOTHING
 
 
-def private_folder(path: Path, group: str | None) -> None:
-    """Make the sockets' folder: 0700, or 0750 and ``group``. ControlError when it is not safe or not ours.
-
-    A parent that is missing is made 0700; one that is there must be ours already.
-    """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.mkdir(mode=0o700, exist_ok=True)
-    for folder in (path.parent, path):
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (os.getuid(), 0):
-            raise ControlError("control_folder_not_ours", path=folder)
-    _give(path, group, 0o700, 0o750)
-
-
 def listening_socket(path: Path, group: str | None) -> socket.socket:
     """A bound socket at ``path``: 0600, or 0660 and ``group``.
 
     The caller holds the daemon's lock; a file left by a daemon that died is removed, one that answers is not:
-    ControlError ``daemon_already_running``.
+    ControlError ``daemon_already_running``. ConfigError when the folder is not safe.
     """
-    private_folder(path.parent, group)
+    gid = None if group is None else _gid(group)
+    private_folder(path.parent, gid)
     _clear(path)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listening.bind(os.fspath(path))
-        _give(path, group, 0o600, 0o660)
+        if gid is not None:
+            os.chown(path, -1, gid)
+        path.chmod(0o600 if gid is None else 0o660)
     except BaseException:
         listening.close()
         raise
@@ -121,13 +110,8 @@ def _clear(path: Path) -> None:
     raise ControlError("daemon_already_running", path=path)
 
 
-def _give(path: Path, group: str | None, alone: int, shared: int) -> None:
-    if group is None:
-        path.chmod(alone)
-        return
+def _gid(group: str) -> int:
     try:
-        gid = grp.getgrnam(group).gr_gid
+        return grp.getgrnam(group).gr_gid
     except KeyError as error:
         raise ControlError("control_group_missing", group=group) from error
-    os.chown(path, -1, gid)
-    path.chmod(shared)

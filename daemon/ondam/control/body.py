@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import pydantic
@@ -12,6 +13,7 @@ from aiohttp import web
 
 from ondam.control.wire import Route
 from ondam.errors import ConfigError, ControlError
+from ondam.messages import Phrase, Phrases
 from ondam.schema import Table, check
 from ondam.types import Language
 
@@ -82,10 +84,11 @@ async def read_table(request: web.Request, route: Route, table: type[TableT]) ->
     """The body as ``table``; ControlError ``control_bad_request`` naming every field that is wrong."""
     values = await read_object(request, route)
     try:
-        return check(table, values, "the request")
+        return check(table, values, route.path)
     except ConfigError as error:
-        reasons = "; ".join(line.strip() for line in str(error.facts["problems"]).splitlines())
-        raise ControlError("control_bad_request", reason=reasons) from error
+        problems = error.facts["problems"]
+        assert isinstance(problems, Phrases)
+        raise ControlError("control_bad_request", reason=replace(problems, between="; ")) from error
 
 
 def parsed(body: bytes) -> dict[str, Any]:
@@ -95,9 +98,9 @@ def parsed(body: bytes) -> dict[str, Any]:
     try:
         values = json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise ControlError("control_bad_request", reason=f"not JSON ({error})") from error
+        raise ControlError("control_bad_request", reason=Phrase("reason_not_json", error=error)) from error
     if not isinstance(values, dict):
-        raise ControlError("control_bad_request", reason="not a JSON object")
+        raise ControlError("control_bad_request", reason=Phrase("reason_not_object"))
     return values
 
 
@@ -108,7 +111,7 @@ def whole_number(query: Mapping[str, str], name: str, otherwise: int, most: int)
         return otherwise
     # isascii: isdigit alone lets ² and ٣ through, and int() refuses the first of them.
     if not (given.isascii() and given.isdigit() and len(given) < 10 and 1 <= int(given) <= most):
-        raise ControlError("control_bad_request", reason=f"{name}: a whole number from 1 to {most} is wanted")
+        raise ControlError("control_bad_request", reason=Phrase("reason_whole_number", name=name, most=most))
     return int(given)
 
 
@@ -122,7 +125,7 @@ def language(given: str | None) -> Language | None:
         case "en" | "english":
             return "en"
         case _:
-            raise ControlError("control_bad_request", reason=f"language: ko or en, not {given!r}")
+            raise ControlError("control_bad_request", reason=Phrase("reason_language", given=repr(given)))
 
 
 def _no_constant(name: str) -> NoReturn:

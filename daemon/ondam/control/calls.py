@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 
 from aiohttp import WSMsgType, web
 
@@ -23,6 +25,11 @@ HEARTBEAT_S = 30.0
 UPLOADS = 4
 """Sound uploads held in memory at once; more wait for their turn."""
 
+WAV_TURNS = 4
+"""Turns from files at once. They last as long as people speak: other uploads must not wait for them."""
+
+_log = logging.getLogger(__name__)
+
 
 class Calls:
     """Handlers of the daemon's own routes."""
@@ -30,7 +37,8 @@ class Calls:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
         self.uploads = asyncio.Semaphore(UPLOADS)
-        self.subscribers: set[web.WebSocketResponse] = set()
+        self._wav_turns = asyncio.Semaphore(WAV_TURNS)
+        self.subscribers: dict[web.WebSocketResponse, web.Request] = {}
 
     async def status(self, request: web.Request) -> web.StreamResponse:
         """``wire.STATUS``."""
@@ -40,10 +48,11 @@ class Calls:
         """``wire.EVENTS``. What a subscriber sends is ignored; a frame over 4 KiB closes it."""
         stream = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=4 * wire.KIB)
         await stream.prepare(request)
-        self.subscribers.add(stream)
+        self.subscribers[stream] = request
         try:
             async with self._daemon.subscribe() as events:
                 sending = asyncio.create_task(self._send(request, stream, events))
+                sending.add_done_callback(partial(_ended, request))
                 try:
                     while (await stream.receive()).type not in (
                         WSMsgType.CLOSE,
@@ -56,7 +65,7 @@ class Calls:
                     sending.cancel()
                     await asyncio.gather(sending, return_exceptions=True)
         finally:
-            self.subscribers.discard(stream)
+            del self.subscribers[stream]
         return stream
 
     async def _send(
@@ -102,8 +111,9 @@ class Calls:
         """``wire.WAV_TURN``."""
         language = body.language(request.query.get("language"))
         reset = request.query.get("reset_history", "0") not in ("0", "false", "")
-        async with self.uploads:
-            audio = await self._upload(request, wire.WAV_TURN)
+        async with self._wav_turns:
+            async with self.uploads:
+                audio = await self._upload(request, wire.WAV_TURN)
             turn, answer = await self._daemon.wav_turn(audio, language, reset)
         wav = await asyncio.to_thread(sound.encode, answer)
         return web.json_response({"turn": turn, "answer_wav": base64.b64encode(wav).decode("ascii")})
@@ -149,6 +159,14 @@ class Calls:
     async def _upload(self, request: web.Request, route: wire.Route) -> Audio:
         data = await body.read(request, route)
         return await asyncio.to_thread(sound.decode, data, route.limit // 2)
+
+
+def _ended(request: web.Request, sending: asyncio.Task[None]) -> None:
+    """A subscriber that can be sent nothing any more must not wait for ever."""
+    if not sending.cancelled() and (error := sending.exception()):
+        _log.error("a subscriber was lost to an error nobody expected", exc_info=error)
+        if request.transport is not None:
+            request.transport.abort()
 
 
 def _recognizer(status: wire.Status) -> str | None:

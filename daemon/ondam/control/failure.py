@@ -30,7 +30,6 @@ STATUSES = {
     "engine_not_running_here": 404,
     "heard_nothing": 408,
     "control_body_too_slow": 408,
-    "control_busy": 409,
     "control_too_large": 413,
     "control_sound_too_long": 413,
     "control_too_many_clients": 503,
@@ -47,7 +46,7 @@ def body_of(error: OndamError, language: Language) -> ErrorBody:
     """``error`` for a client that reads ``language``."""
     said = error.message(language)
     layer: Layer = next((name for name, kind in LAYERS.items() if isinstance(error, kind)), "ondam")
-    facts = {name: _fact(value) for name, value in error.facts.items()}
+    facts = {name: _fact(messages.told(value, language)) for name, value in error.facts.items()}
     return {
         "error": {"code": said.code, "text": said.text, "next": said.next, "layer": layer, "facts": facts}
     }

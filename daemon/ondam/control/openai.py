@@ -12,6 +12,7 @@ from ondam.audio.resample import Resampler
 from ondam.control import body, sound, wire
 from ondam.control.api import Daemon
 from ondam.errors import ControlError, OndamError
+from ondam.messages import Phrase
 from ondam.pipeline.ports import SpeechStart
 from ondam.types import Samples
 
@@ -53,7 +54,7 @@ class OpenAI:
             data, fields = await _form(request)
             wanted = fields.get("response_format", "json")
             if wanted not in ("json", "text", "verbose_json"):
-                raise _refused("response_format", "json, text or verbose_json", wanted)
+                raise _refused("response_format", "json | text | verbose_json", wanted)
             if fields.get("stream", "false").lower() == "true":
                 raise _refused("stream", "false", "true")
             language = body.language(fields.get("language"))
@@ -78,7 +79,7 @@ class OpenAI:
         """``wire.SPEECH``."""
         wanted = await body.read_table(request, wire.SPEECH, body.Speech)
         if wanted.response_format not in ("wav", "pcm"):
-            raise _refused("response_format", "wav or pcm", wanted.response_format)
+            raise _refused("response_format", "wav | pcm", wanted.response_format)
         if wanted.stream_format != "audio":
             raise _refused("stream_format", "audio", wanted.stream_format)
         # OpenAI's voices mean nothing here; a voice called "ko" or "en" chooses the language.
@@ -86,7 +87,7 @@ class OpenAI:
         async with aclosing(self._daemon.synthesize(wanted.input, wanted.language or named)) as pieces:
             start = await anext(pieces, None)
             if not isinstance(start, SpeechStart):
-                raise ControlError("control_bad_request", reason="input: there is nothing in it to say")
+                raise ControlError("control_bad_request", reason=Phrase("reason_nothing_to_say"))
             if wanted.response_format == "wav":
                 header, rate_hz, kind = sound.open_header(start.rate_hz), start.rate_hz, "audio/wav"
             else:
@@ -150,14 +151,14 @@ async def _at_rate(
 async def _form(request: web.Request) -> tuple[bytes, dict[str, str]]:
     """The file and the other fields of a multipart form, within the route's bounds."""
     if request.content_type != "multipart/form-data":
-        raise ControlError("control_bad_request", reason="multipart/form-data is wanted")
+        raise ControlError("control_bad_request", reason=Phrase("reason_multipart"))
     data, fields = b"", dict[str, str]()
     try:
         async with asyncio.timeout(body.BODY_TIMEOUT_S):
             form = await request.multipart()
             while (part := await form.next()) is not None:
                 if not isinstance(part, BodyPartReader) or len(fields) > 32:
-                    raise ControlError("control_bad_request", reason="nested, or too many fields")
+                    raise ControlError("control_bad_request", reason=Phrase("reason_form_deep"))
                 is_file = part.name == "file"
                 value = await _part(part, wire.TRANSCRIPTIONS.limit if is_file else _FIELD_LIMIT)
                 if is_file:
@@ -167,9 +168,9 @@ async def _form(request: web.Request) -> tuple[bytes, dict[str, str]]:
     except TimeoutError as error:
         raise ControlError("control_body_too_slow", seconds=body.BODY_TIMEOUT_S) from error
     except ValueError as error:  # a broken boundary, a field that is no UTF-8
-        raise ControlError("control_bad_request", reason=f"the form is broken ({error})") from error
+        raise ControlError("control_bad_request", reason=Phrase("reason_form_broken", error=error)) from error
     if not data:
-        raise ControlError("control_bad_request", reason="file: missing")
+        raise ControlError("control_bad_request", reason=Phrase("reason_file_missing"))
     return data, fields
 
 
@@ -183,4 +184,5 @@ async def _part(part: BodyPartReader, limit: int) -> bytes:
 
 
 def _refused(field: str, wanted: str, found: object) -> ControlError:
-    return ControlError("control_bad_request", reason=f"{field}: {wanted} is wanted (found {found!r})")
+    reason = Phrase("reason_wanted", field=field, wanted=wanted, found=repr(found))
+    return ControlError("control_bad_request", reason=reason)

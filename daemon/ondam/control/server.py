@@ -18,6 +18,7 @@ from ondam.control.calls import Calls
 from ondam.control.failure import body_of, status_of
 from ondam.control.openai import OpenAI
 from ondam.errors import ControlError, OndamError
+from ondam.messages import Phrase
 from ondam.types import Language
 
 MOST_CLIENTS = 64
@@ -28,6 +29,9 @@ IDLE_S = 30.0
 
 SHUTDOWN_S = 0.5
 """Calls under way may end by themselves for so long when the server stops, then are cancelled."""
+
+FAREWELL_S = 0.3
+"""A subscriber that is told of the end has so long to say goodbye."""
 
 LINGER_S = 0.2
 """A client that is still sending what was refused may do so for this long, to get to reading why."""
@@ -81,13 +85,8 @@ class Server:
         self._listening = None
         if self._path.exists() and self._path.stat().st_ino == self._inode:
             self._path.unlink()
-        for subscriber in tuple(self._calls.subscribers):
-            # No close frame for a subscriber that would not read it: bounded like everything else.
-            try:
-                async with asyncio.timeout(SHUTDOWN_S):
-                    await subscriber.close(code=1001)
-            except TimeoutError:
-                continue
+        # All together, so that many that do not read cost no more than one.
+        await asyncio.gather(*(_farewell(*one) for one in tuple(self._calls.subscribers.items())))
         await self._runner.cleanup()
 
     def _connection(self) -> asyncio.Protocol:
@@ -133,7 +132,7 @@ class Server:
 
     async def _permit(self, request: web.Request, permission: wire.Permission) -> None:
         if request.transport is None:  # gone before it was asked who it is
-            raise ControlError("control_bad_request", reason="the connection is gone")
+            raise ControlError("control_bad_request", reason=Phrase("reason_connection_gone"))
         uid = peer_uid(request.transport.get_extra_info("socket"))
         # The user database may be a directory service: never wait for it in the event loop.
         allowed = uid == os.getuid() or permission in await asyncio.to_thread(self._access.of, uid)
@@ -168,6 +167,16 @@ async def _failures(request: web.Request, handler: Handler) -> web.StreamRespons
         status=status,
         headers=headers,
     )
+
+
+async def _farewell(subscriber: web.WebSocketResponse, request: web.Request) -> None:
+    try:
+        async with asyncio.timeout(FAREWELL_S):
+            await subscriber.close(code=1001)
+    except (TimeoutError, ConnectionError):
+        # It does not read, or left meanwhile: what is still to be sent to it is dropped.
+        if request.transport is not None:
+            request.transport.abort()
 
 
 def _reader(request: web.Request) -> Language:

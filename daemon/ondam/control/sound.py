@@ -9,14 +9,13 @@ import wave
 import numpy as np
 import soundfile
 
-from ondam.audio.resample import to_int16
+from ondam.audio.wav import mono_blocks
 from ondam.errors import ControlError
+from ondam.messages import Phrase
 from ondam.types import Audio, Samples
 
 UNKNOWN_LENGTH = 0xFFFF_FFFF
 """What a WAV header says whose end is not known yet (ffmpeg and OpenAI write the same)."""
-
-_FRAMES_AT_ONCE = 1 << 16
 
 
 def decode(data: bytes, most_samples: int) -> Audio:
@@ -29,16 +28,15 @@ def decode(data: bytes, most_samples: int) -> Audio:
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as sound:
             rate_hz = int(sound.samplerate)
-            while len(frames := sound.read(_FRAMES_AT_ONCE, dtype="float32", always_2d=True)):
-                taken += len(frames)
+            for piece in mono_blocks(sound):
+                taken += len(piece)
                 if taken > most_samples:
                     raise ControlError("control_sound_too_long", seconds=round(most_samples / rate_hz))
-                # NaN in a damaged file becomes silence before a mean could spread it.
-                pieces.append(to_int16(np.nan_to_num(frames).mean(axis=1)))
+                pieces.append(piece)
     except soundfile.LibsndfileError as error:
         raise ControlError("control_no_sound", reason=error.error_string) from error
     if not pieces:
-        raise ControlError("control_no_sound", reason="it holds no samples")
+        raise ControlError("control_no_sound", reason=Phrase("reason_no_samples"))
     return Audio(np.concatenate(pieces), rate_hz)
 
 

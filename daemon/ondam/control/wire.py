@@ -15,9 +15,7 @@ MIB = 1024 * KIB
 Permission: TypeAlias = Literal["read", "command", "admin"]
 """``read`` looks, ``command`` speaks and listens with it, ``admin`` ends it, restarts engines, sees logs."""
 
-State: TypeAlias = Literal[
-    "starting", "listening", "hearing", "recognizing", "thinking", "speaking", "muted", "fault"
-]
+State: TypeAlias = Literal["starting", "listening", "hearing", "recognizing", "thinking", "speaking", "fault"]
 """What the daemon is doing. ``fault``: no turn is possible at the moment, ``faults`` say why."""
 
 DeviceState: TypeAlias = Literal["ok", "missing", "none"]
@@ -188,18 +186,20 @@ class Tokens(TypedDict):
 
 
 class Drafts(TypedDict):
-    """Answers begun before the endpoint, and how many of them were thrown away."""
+    """Answers begun before the endpoint, how many were thrown away, and the tokens that these cost."""
 
     made: int
     dropped: int
+    tokens: int
 
 
 class Turn(TypedDict):
     """One utterance and its answer. Times count from the user's last voiced sample.
 
-    ``fault``: message code of what went wrong. ``engine_ms``: what the engines measured themselves, ``sum``
-    of what is in the way of the first sound. ``voice``: the engine that spoke. ``engines``: name to pid and
-    start of the process that answered.
+    ``fault``: message code of what the user was told when something went wrong; ``cause``: code of the error
+    behind it. ``taken_back``: endpoints after which the user went on. ``engine_ms``: what the engines
+    measured themselves, ``sum`` of what is in the way of the first sound. ``voice``: the engine that spoke.
+    ``engines``: name to pid and start of the process that answered.
     """
 
     id: int
@@ -207,6 +207,7 @@ class Turn(TypedDict):
     started_at: str
     outcome: str
     fault: str | None
+    cause: str | None
     transcript: str | None
     reply: str | None
     audio: TurnAudio
@@ -219,6 +220,7 @@ class Turn(TypedDict):
     llm_calls: int
     tokens: Tokens
     drafts: Drafts
+    taken_back: int
     clauses: int
     voice: str | None
     settled: bool
@@ -323,14 +325,6 @@ class TranscriptEvent(TypedDict):
     text: str
 
 
-class ReplyEvent(TypedDict):
-    """The next clause of the answer, when it is given to the voice."""
-
-    type: Literal["reply"]
-    session: str
-    text: str
-
-
 class TurnEvent(TypedDict):
     """A turn has ended."""
 
@@ -372,7 +366,6 @@ Event: TypeAlias = (
     SnapshotEvent
     | StateEvent
     | TranscriptEvent
-    | ReplyEvent
     | TurnEvent
     | EngineEvent
     | FaultEvent

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,9 @@ QUEUE_LIMIT = 256
 """Turns waiting to be written. A turn takes seconds, a row a millisecond: full means a hanging disk."""
 RECENT = 64
 """Turns kept in memory for ``ondam turns`` with their text, which the file may not hold."""
+
+BROKEN = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+"""What SQLite says of a file that no retry will mend."""
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS turns (
@@ -53,11 +56,16 @@ class Recorder:
         self._keep_days = keep_days
         self._queue: queue.Queue[Turn | None] = queue.Queue(QUEUE_LIMIT)
         self._recent: deque[dict[str, Any]] = deque(maxlen=RECENT)
-        self.lost = 0
-        """Turns that could not be written; shown in the status."""
+        self._refused = 0
+        self._failed = 0
         self.written = 0
         self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
         self._thread.start()
+
+    @property
+    def lost(self) -> int:
+        """Turns that could not be written; shown in the status (``journal_turns_lost``)."""
+        return self._refused + self._failed  # one thread counts each, so that no count is lost
 
     def record(self, turn: Turn) -> None:
         """Remember a finished turn. Called from the event loop."""
@@ -65,7 +73,7 @@ class Recorder:
         try:
             self._queue.put_nowait(turn)
         except queue.Full:
-            self.lost += 1
+            self._refused += 1
 
     def recent(self, limit: int) -> list[dict[str, Any]]:
         """The last turns of this daemon, newest first, with their text."""
@@ -82,13 +90,23 @@ class Recorder:
     def _write_all(self) -> None:
         while (turn := self._queue.get()) is not None:
             try:
-                with _connection(self._path) as connection:
-                    self._write(connection, turn)
+                self._written(turn)
                 self.written += 1
             except (sqlite3.Error, OSError) as error:
                 # The conversation goes on without its diary; the count of lost rows is shown.
-                self.lost += 1
+                self._failed += 1
                 log.warning("journal: a turn was not written: %s", error)
+
+    def _written(self, turn: Turn) -> None:
+        try:
+            with _connection(self._path) as connection:
+                self._write(connection, turn)
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", None) not in BROKEN:
+                raise
+            log.error("journal: %s is broken (%s); kept as %s", self._path, error, _put_aside(self._path))
+            with _connection(self._path) as connection:
+                self._write(connection, turn)
 
     def _write(self, connection: sqlite3.Connection, turn: Turn) -> None:
         row = turn.as_json(text=self._keep_text)
@@ -126,13 +144,32 @@ def _connection(path: Path) -> Iterator[sqlite3.Connection]:
             yield connection
 
 
+def _put_aside(path: Path) -> Path:
+    """Rename the file and what SQLite keeps beside it; its new name. A new one can then be begun."""
+    kept = path.with_name(f"{path.name}.broken-{datetime.now(UTC):%Y%m%dT%H%M%S}")
+    # Its log first: were it left, SQLite would play it into the new file.
+    for ending in ("-wal", "-shm", ""):
+        beside = path.with_name(path.name + ending)
+        if beside.exists():
+            beside.replace(kept.with_name(kept.name + ending))
+    return kept
+
+
 def read_turns(path: Path, *, limit: int, since: datetime | None = None) -> list[dict[str, Any]]:
-    """Turns from the file, newest first, as ``Turn.as_json`` made them; none before the first was written."""
+    """Turns from the file, newest first, as ``Turn.as_json`` made them; none before the first was written.
+
+    None of a file that cannot be read either: the log says so, and the writer puts a broken one aside.
+    """
     if not path.exists():
         return []
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5.0)) as connection:
-        rows = connection.execute(
-            "SELECT record FROM turns WHERE started_at >= ? ORDER BY number DESC LIMIT ?",
-            (since.isoformat(timespec="milliseconds") if since else "", limit),
-        ).fetchall()
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True, timeout=5.0)) as connection:
+            rows = connection.execute(
+                "SELECT record FROM turns WHERE started_at >= ? ORDER BY number DESC LIMIT ?",
+                (since.isoformat(timespec="milliseconds") if since else "", limit),
+            ).fetchall()
+    except sqlite3.Error as error:
+        log.warning("journal: %s cannot be read: %s", path, error)
+        return []
     return [json.loads(row[0]) for row in rows]

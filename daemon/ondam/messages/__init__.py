@@ -28,6 +28,41 @@ class Message:
     next: str
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class Phrase:
+    """A text inside another one: a fact that is told in the language of the text around it."""
+
+    code: str
+    facts: Mapping[str, object]
+
+    def __init__(self, code: str, /, **facts: object) -> None:
+        object.__setattr__(self, "code", code)
+        object.__setattr__(self, "facts", facts)
+
+    def in_language(self, language: Language) -> str:
+        """In ``language``."""
+        return text(self.code, language, **self.facts)
+
+    def __str__(self) -> str:
+        return self.in_language("en")
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """Several of them: each on an indented line, or with ``between`` from one to the next."""
+
+    phrases: tuple[Phrase, ...]
+    between: str = "\n"
+
+    def in_language(self, language: Language) -> str:
+        """In ``language``."""
+        before = "  " if self.between == "\n" else ""
+        return self.between.join(before + phrase.in_language(language) for phrase in self.phrases)
+
+    def __str__(self) -> str:
+        return self.in_language("en")
+
+
 class _Facts(dict[str, object]):
     """A fact that is lacking stays visible as ``{name}``: an error must not hide behind another."""
 
@@ -55,8 +90,13 @@ def message(code: str, language: Language, /, **facts: object) -> Message:
     after = entry.get("next", "")
     if isinstance(after, dict):
         after = after[language]
-    known = _Facts(facts)
+    known = _Facts((name, told(fact, language)) for name, fact in facts.items())
     return Message(code, entry[language].format_map(known), after.format_map(known))
+
+
+def told(fact: object, language: Language) -> object:
+    """``fact`` as it stands in a text: phrases become text, all else stays what it is."""
+    return fact.in_language(language) if isinstance(fact, Phrase | Phrases) else fact
 
 
 def text(code: str, language: Language, /, **facts: object) -> str:

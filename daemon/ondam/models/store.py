@@ -20,6 +20,7 @@ from typing import BinaryIO, Literal
 import filelock
 
 from ondam.errors import ConfigError, ModelError
+from ondam.messages import Phrase, Phrases
 from ondam.models.card import ModelCard, ModelFile
 from ondam.schema import check
 
@@ -196,26 +197,22 @@ def fault_error(condition: Condition, folder: Path) -> ModelError:
         "model_broken" if card.fetchable else "model_broken_imported",
         id=card.id,
         path=folder,
-        faults="\n".join(f"  {describe(fault)}" for fault in condition.faults),
+        faults=Phrases(tuple(map(describe, condition.faults))),
         command=command,
     )
 
 
-def describe(fault: FileFault) -> str:
-    """One line on one file, the same in every language: numbers and a path."""
-    what = {
-        "missing": "missing",
-        "size": "wrong size",
-        "hash": "wrong contents",
-        "pointer": "a Git LFS pointer, not the file itself",
-        "page": "a web page, not the file itself",
-        "unreadable": f"cannot be read ({fault.reason})",
-    }[fault.fault]
-    expected = f"expected {fault.expected_size:,} bytes, sha256 {fault.expected_sha256}"
-    if fault.found_size is None:
-        return f"{fault.path}: {what}; {expected}"
-    found = f"found {fault.found_size:,} bytes, sha256 {fault.found_sha256}"
-    return f"{fault.path}: {what}; {expected}; {found}"
+def describe(fault: FileFault) -> Phrase:
+    """One line on one file."""
+    return Phrase(
+        "model_file_absent" if fault.found_size is None else "model_file_differs",
+        path=fault.path,
+        fault=Phrase(f"model_fault_{fault.fault}", reason=fault.reason),
+        expected_size=fault.expected_size,
+        expected=fault.expected_sha256,
+        found_size=fault.found_size,
+        found=fault.found_sha256,
+    )
 
 
 def sha256_of(path: Path, on_bytes: Callable[[int], None] | None = None) -> str:

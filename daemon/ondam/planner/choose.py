@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from ondam.config import Config
 from ondam.errors import ConfigError
+from ondam.messages import Phrase, Phrases
 from ondam.planner.facts import Facts
 from ondam.planner.plan import OutsideEngine, Plan, PlannedEngine
 from ondam.supervisor.manifest import EngineFolder, Manifest
@@ -67,7 +68,7 @@ def choose(facts: Facts, config: Config, engines: Mapping[str, EngineFolder], mo
     launched += chooser.spare(launched)
     chooser.look_for_strangers()
     if chooser.problems:
-        problems = "\n".join(f"  {problem}" for problem in chooser.problems)
+        problems = Phrases(tuple(chooser.problems))
         raise ConfigError("config_problems", origin="config.toml", problems=problems)
     return Plan(tuple(launched), tuple(chooser.outside))
 
@@ -78,7 +79,7 @@ class _Chooser:
     config: Config
     engines: Mapping[str, EngineFolder]
     models: ModelLookup
-    problems: list[str] = field(default_factory=list)
+    problems: list[Phrase] = field(default_factory=list)
     outside: list[OutsideEngine] = field(default_factory=list)
 
     def stage(self, stage: Stage) -> list[PlannedEngine]:
@@ -105,7 +106,10 @@ class _Chooser:
         """Settings of engines that do not exist."""
         for name in self.config.engines:
             if name not in self.engines:
-                self.problems.append(f"engines.{name}: no such engine{_nearest(name, self.engines)}")
+                self._refuse("problem_no_such_engine", name=name, near=_nearest(name, self.engines))
+
+    def _refuse(self, code: str, /, **facts: object) -> None:
+        self.problems.append(Phrase(code, **facts))
 
     def _wish(self, stage: Stage) -> tuple[str, str, str]:
         config = self.config
@@ -121,12 +125,10 @@ class _Chooser:
         key = "llm.url" if stage == "llm" else f"{stage}.address"
         schemes = ("http://", "https://", "unix:///") if stage == "llm" else ("unix:///", "tcp://")
         if not address.startswith(schemes):
-            self.problems.append(f'{key}: "{address}" does not begin with {" or ".join(schemes)}')
+            self._refuse("problem_address", key=key, address=address, schemes=", ".join(schemes))
         elif self.config.supervisor.policy == "require":
             # What it runs on cannot be compared with anything (docs/engines.md, "unreported").
-            self.problems.append(
-                f'{key}: an engine outside reports nothing, and supervisor.policy is "require"'
-            )
+            self._refuse("problem_unreported", key=key)
         else:
             name = self.config.llm.name if stage == "llm" else ""
             self.outside.append(OutsideEngine(stage, address, name, self.config.supervisor.policy))
@@ -147,14 +149,14 @@ class _Chooser:
         of_stage = {n: e.manifest for n, e in self.engines.items() if e.manifest.stage == stage}
         manifest = self.engines[name].manifest if name in self.engines else None
         if manifest is None:
-            self.problems.append(f'{key}: no engine is called "{name}"{_nearest(name, of_stage)}')
+            self._refuse("problem_engine_unknown", key=key, name=name, near=_nearest(name, of_stage))
         elif manifest.stage != stage:
-            self.problems.append(f'{key}: "{name}" is an engine for {manifest.stage}, not for {stage}')
+            self._refuse("problem_other_stage", key=key, name=name, found=manifest.stage, stage=stage)
         # A language model answers in whatever language it was taught; engines only carry it.
         elif stage != "llm" and not _speaks(manifest.capabilities.languages, language):
             able = [n for n, m in of_stage.items() if _speaks(m.capabilities.languages, language)]
-            others = f"; these do: {', '.join(able)}" if able else ""
-            self.problems.append(f'{key}: "{name}" does not know the language "{language}"{others}')
+            others = Phrase("near_able", names=", ".join(able)) if able else ""
+            self._refuse("problem_language", key=key, name=name, language=language, others=others)
         else:
             return manifest
         return None
@@ -204,13 +206,13 @@ class _Chooser:
             own = manifest.models or list(of_stage.values())
             able = [card.id for card in own if manifest.stage == "llm" or _speaks(card.languages, language)]
             if not able:
-                self.problems.append(f'{key}: "{manifest.name}" has no model for the language "{language}"')
+                self._refuse("problem_no_model", key=key, name=manifest.name, language=language)
                 return None
             model = able[0]
         card = of_stage.get(model)
         spoken = card.languages if card else None
         if manifest.stage != "llm" and spoken is not None and not _speaks(spoken, language):
-            self.problems.append(f'{key}: "{model}" does not know the language "{language}"')
+            self._refuse("problem_language", key=key, name=model, language=language, others="")
             return None
         if self.problems:
             return None  # the plan is refused anyway; weights are not looked for in vain
@@ -223,10 +225,10 @@ class _Chooser:
         for name, value in self.config.engines.get(manifest.name, {}).items():
             key = f"engines.{manifest.name}.{name}"
             if name not in options:
-                self.problems.append(f"{key}: unknown key{_nearest(name, options)}")
+                self._refuse("problem_unknown_key", key=key, near=_nearest(name, options))
             elif not _fits(value, options[name]):
                 wanted = type(options[name]).__name__
-                self.problems.append(f"{key}: should be {wanted} (found {value!r})")
+                self._refuse("problem_kind", key=key, wanted=wanted, found=repr(value))
             else:
                 options[name] = value
         return options
@@ -255,6 +257,8 @@ def _fits(value: object, default: object) -> bool:
     return type(value) is type(default)
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f'; did you mean "{found[0]}"?' if found else f"; known: {', '.join(known) or 'none'}"
+def _nearest(name: str, known: Iterable[str]) -> Phrase:
+    names = list(known)
+    if found := difflib.get_close_matches(name, names, n=1, cutoff=0.5):
+        return Phrase("near_name", name=found[0])
+    return Phrase("near_known", names=", ".join(names) or "–")

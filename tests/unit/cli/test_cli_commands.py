@@ -7,6 +7,7 @@ import io
 import json
 import wave
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,10 +15,12 @@ from tests.unit.cli.conftest import Ondam
 from tests.unit.control.fake_daemon import FakeDaemon, turn, until
 
 from ondam.audio.wav import read_wav
-from ondam.cli.terminal import columns, duration, width
+from ondam.cli.terminal import columns, duration, named, width
 from ondam.cli.up import laid_over
 from ondam.control import sound
+from ondam.dialog.actions import Outcome
 from ondam.errors import ConfigError, EngineError
+from ondam.messages import catalog
 from ondam.types import Audio
 
 
@@ -76,6 +79,15 @@ async def test_watching_prints_a_line_for_each_change_until_the_daemon_ends(
         "first audio 640 ms after you had finished",
     ]
     assert done.code == 4
+
+
+@pytest.mark.parametrize("language", ["ko", "en"])
+def test_every_outcome_of_a_turn_has_words(language: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONDAM_LANGUAGE", language)
+    words = [named("cli_outcome_", outcome) for outcome in get_args(Outcome)]
+    assert len(set(words)) == len(words)
+    assert not {"no_speech", "no_answer"} & set(words)
+    assert all(f"cli_outcome_{outcome}" in catalog() for outcome in get_args(Outcome))
 
 
 async def test_ask_prints_the_answer_alone(ondam: Ondam, daemon: FakeDaemon) -> None:

@@ -66,6 +66,18 @@ async def test_a_command_that_does_not_exist_is_a_usage_error_with_the_nearest_n
     assert done.err == "there is no command 'sttus' (did you mean 'status'?)\n→ ondam --help\n"
 
 
+async def test_a_usage_error_is_told_in_korean_too(ondam: Ondam, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONDAM_LANGUAGE", "ko")
+    done = await ondam("sttus")
+    assert done.err.splitlines()[0] == (
+        "명령을 이해하지 못했습니다: 'sttus' 명령이 없습니다('status'을(를) 찾으시나요?)"
+    )
+    assert "'xyz' 명령이 없습니다\n" in (await ondam("xyz")).err
+    said = await ondam("say")
+    assert said.code == 2
+    assert said.err.startswith("명령을 이해하지 못했습니다: 읽을 문장(TEXT)을 적거나")
+
+
 async def test_no_daemon_is_exit_code_4_with_what_to_type_in_the_readers_language(
     ondam: Ondam, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import socket
+import time
 from pathlib import Path
 
 import aiohttp
@@ -20,6 +21,7 @@ from ondam.control.client import Client
 from ondam.control.server import Server
 from ondam.control.wire import KIB, MIB
 from ondam.errors import ControlError
+from ondam.types import Audio
 
 
 async def exchange(path: Path, request: bytes) -> tuple[int, bytes]:
@@ -192,10 +194,7 @@ async def test_a_subscriber_that_never_reads_is_dropped_and_the_others_hear_ever
     monkeypatch.setattr(calls, "SEND_TIMEOUT_S", 0.1)
     deaf = socket.socket(socket.AF_UNIX)
     deaf.connect(str(socket_path))
-    deaf.sendall(
-        b"GET /api/events HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    )
+    deaf.sendall(SUBSCRIBE)
     events = client.events()
     await anext(events)
     await until(lambda: daemon.broadcast.subscribers == 2)
@@ -211,6 +210,60 @@ async def test_a_subscriber_that_never_reads_is_dropped_and_the_others_hear_ever
             await asyncio.sleep(0)
     deaf.close()
     assert (await client.status())["pid"] == 77
+
+
+SUBSCRIBE = (
+    b"GET /api/events HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize("full", [False, True])
+async def test_sixty_subscribers_that_froze_do_not_hold_up_the_end(
+    server: Server, daemon: FakeDaemon, socket_path: Path, full: bool
+) -> None:
+    frozen = [socket.socket(socket.AF_UNIX) for _ in range(60)]
+    try:
+        for connection in frozen:
+            connection.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(connection, str(socket_path))
+            connection.sendall(SUBSCRIBE)
+        await until(lambda: daemon.broadcast.subscribers == 60)
+        for _ in range(6 if full else 0):  # more than a socket takes: the server waits to get rid of it
+            daemon.broadcast.publish({"type": "notice", "session": "s", "code": "a" * 200_000})
+        await asyncio.sleep(0)
+        began = time.monotonic()
+        await server.stop()
+        assert time.monotonic() - began < 1.5
+    finally:
+        for connection in frozen:
+            connection.close()
+
+
+async def test_a_subscription_that_fails_is_told_in_the_log_and_ends(
+    client: Client, daemon: FakeDaemon, caplog: pytest.LogCaptureFixture
+) -> None:
+    events = client.events()
+    await anext(events)
+    daemon.broadcast.publish({"type": "notice", "session": "s", "code": object()})  # type: ignore[typeddict-item]
+    with pytest.raises(ControlError) as caught:
+        async with asyncio.timeout(5):
+            await anext(events)
+    assert caught.value.code == "daemon_gone"
+    assert "a subscriber was lost" in caplog.text
+    assert "TypeError" in caplog.text
+
+
+async def test_turns_from_files_leave_uploads_to_others(client: Client, daemon: FakeDaemon) -> None:
+    wav = sound.encode(Audio(np.zeros(160, np.int16), 16_000))
+    daemon.hold = asyncio.Event()
+    turns = [asyncio.create_task(client.wav_turn(wav)) for _ in range(calls.WAV_TURNS + 2)]
+    await until(lambda: len(daemon.asked) == calls.WAV_TURNS)
+    heard = asyncio.create_task(client.transcribe(wav))
+    await until(lambda: daemon.asked[-1][0] == "transcribe")
+    assert len(daemon.asked) == calls.WAV_TURNS + 1
+    daemon.hold.set()
+    await asyncio.gather(heard, *turns)
 
 
 async def test_a_subscriber_that_shouts_is_closed(

@@ -14,7 +14,7 @@ from ondam.control import access, wire
 from ondam.control.access import EVERYTHING, NOTHING, USE, Access, groups_of, listening_socket, peer_uid
 from ondam.control.client import Client
 from ondam.control.server import Server
-from ondam.errors import ControlError
+from ondam.errors import ConfigError, ControlError
 
 DAEMON, MEMBER, ADMIN, STRANGER = 900, 1001, 1002, 1003
 GROUPS = {MEMBER: {"users", "ondam"}, ADMIN: {"ondam", "ondam-admin"}, STRANGER: {"users"}}
@@ -106,18 +106,18 @@ def test_a_folder_that_was_open_is_closed(socket_path: Path) -> None:
 def test_a_link_in_place_of_the_folder_is_refused(socket_path: Path, tmp_path: Path) -> None:
     socket_path.parent.parent.mkdir(exist_ok=True)
     socket_path.parent.symlink_to(tmp_path)
-    with pytest.raises(ControlError) as caught:
+    with pytest.raises(ConfigError) as caught:
         listening_socket(socket_path, None)
-    assert caught.value.code == "control_folder_not_ours"
+    assert caught.value.code == "folder_not_ours"
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
 def test_a_folder_of_another_user_is_refused(socket_path: Path) -> None:
     socket_path.parent.mkdir(parents=True)
     os.chown(socket_path.parent, 12345, -1)
-    with pytest.raises(ControlError) as caught:
+    with pytest.raises(ConfigError) as caught:
         listening_socket(socket_path, None)
-    assert caught.value.code == "control_folder_not_ours"
+    assert caught.value.code == "folder_not_ours"
 
 
 def test_a_socket_left_by_a_daemon_that_died_is_replaced(socket_path: Path) -> None:

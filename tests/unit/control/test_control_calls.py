@@ -88,9 +88,23 @@ async def test_an_error_of_an_engine_is_the_same_exception_at_the_client(
         await client.synthesize("hello")
 
 
+async def test_what_is_wrong_with_a_request_is_told_in_the_readers_language(
+    server: Server, socket_path: Path
+) -> None:
+    async with Client(socket_path, "ko") as client:
+        with pytest.raises(ControlError) as caught:
+            await client.listen(-1)
+    assert str(caught.value.message("ko").text) == (
+        "요청을 이해하지 못했습니다: timeout_s: 0.0보다 커야 합니다(입력: -1)."
+    )
+
+
 @pytest.mark.parametrize(
     ("failing", "kind"),
-    [(AudioError("file_missing", path=Path("/x")), AudioError), (OndamError("control_busy"), OndamError)],
+    [
+        (AudioError("file_missing", path=Path("/x")), AudioError),
+        (OndamError("heard_nothing", seconds=1), OndamError),
+    ],
 )
 async def test_every_layer_keeps_its_class(
     client: Client, daemon: FakeDaemon, failing: OndamError, kind: type[OndamError]

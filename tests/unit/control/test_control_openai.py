@@ -142,7 +142,7 @@ async def test_what_we_cannot_give_is_refused_in_openais_form(tool: openai.Async
     with pytest.raises(openai.BadRequestError) as caught:
         await tool.audio.speech.create(model="tts-1", voice="alloy", input="hi", response_format="mp3")
     assert caught.value.code == "control_bad_request"
-    assert "wav or pcm" in caught.value.message
+    assert "wav | pcm" in caught.value.message
     with pytest.raises(openai.BadRequestError, match="language"):
         await tool.audio.transcriptions.create(model="m", file=("a.wav", speech(100)), language="fr")
     with pytest.raises(openai.BadRequestError, match="not a sound file"):

@@ -58,6 +58,12 @@ def test_list_is_a_table_for_people_in_their_language(
     shown = ondam_models("list").stdout
     assert "tiny" in shown
     assert "없음" in shown
+    assert shown.splitlines()[0].split() == ["id", "단계", "언어", "MB", "상태", "라이선스"]
+    ondam_models("add")
+    Path(str(only(ondam_models("list", "--json"))["path"])).write_bytes(b"w")
+    told = ondam_models("verify").stdout
+    assert "tiny: 손상됨" in told
+    assert "weights.bin: 크기가 다름. 기대한 파일: 1,000바이트, sha256 " in told
 
 
 def test_an_unknown_name_is_refused_before_anything_is_fetched(index: FakeIndex) -> None:

@@ -14,6 +14,7 @@ from tests.unit.models.unprivileged import without_privileges
 
 from ondam.cli.models import command
 from ondam.errors import ModelError
+from ondam.messages import catalog
 from ondam.models.card import ModelCard, ModelFile
 from ondam.models.store import Store
 
@@ -101,6 +102,7 @@ def test_two_folders_that_were_swapped_are_both_named(store: Store) -> None:
 
 def test_a_file_that_may_not_be_read_is_named(store: Store) -> None:
     weights(store).chmod(0)
+    catalog()  # read by somebody who may
     with without_privileges(), pytest.raises(ModelError, match=r"weights\.bin: cannot be read \(Permission"):
         store.path(FIRST)
     with without_privileges():

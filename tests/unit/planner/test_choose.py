@@ -183,6 +183,17 @@ def test_settings_of_an_engine_are_checked_against_its_manifest() -> None:
     assert 'engines.fast_whisper: no such engine; did you mean "faster_whisper"?' in text
 
 
+def test_problems_are_told_in_the_readers_language() -> None:
+    with pytest.raises(ConfigError) as raised:
+        plan("ko", tts={"engine": "piper"}, stt={"engine": "faster_wisper"}, engines={"x": {}})
+    assert raised.value.message("ko").text.splitlines() == [
+        "config.toml 파일을 사용할 수 없습니다:",
+        '  stt.engine: "faster_wisper"(이)라는 엔진이 없습니다. "faster_whisper"을(를) 찾으시나요?',
+        '  tts.engine: "piper"은(는) "ko" 언어를 지원하지 않습니다. 지원하는 것: espeak',
+        "  engines.x: 그런 엔진이 없습니다. 있는 이름: faster_whisper, llama_server, piper, espeak",
+    ]
+
+
 def test_settings_of_an_engine_are_laid_over_its_manifest() -> None:
     stt = plan(engines={"faster_whisper": {"beam_size": 5, "temperature": 1}}).launched[0]
     assert stt.options == {"beam_size": 5, "compute_type": "int8", "temperature": 1}

@@ -1,0 +1,119 @@
+"""Every code that is told has a text, and every text is told by somebody."""
+
+from __future__ import annotations
+
+import ast
+import re
+import string
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ondam import errors
+from ondam.messages import Message, Phrase, Phrases, catalog, message
+
+ROOT = Path(__file__).parents[2]
+TELLERS = {
+    *(kind.__name__ for kind in errors.OndamError.__subclasses__()),
+    *("OndamError", "Fault", "Phrase", "text", "message", "say", "tell", "_tell", "_refuse"),
+}
+"""What takes a code as its first argument."""
+
+PREFIXED = {"named": "", "_for_user": "_"}
+"""What takes the beginning of a code, and what it puts between that and the rest."""
+
+
+@cache
+def trees() -> list[tuple[Path, ast.AST]]:
+    files = [*(ROOT / "daemon").rglob("*.py"), *(ROOT / "ui").rglob("*.py")]
+    return [(file, ast.parse(file.read_text("utf-8"))) for file in files]
+
+
+def told() -> Iterator[tuple[Path, str]]:
+    """Literal first arguments of whatever tells a person something."""
+    for file, tree in trees():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            first = node.args[0]
+            if called(node) in TELLERS and isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield file, first.value
+
+
+def built() -> Iterator[re.Pattern[str]]:
+    """What f-strings that may be codes can become, and prefixes given to ``named``."""
+    for _, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr):
+                parts = [p.value if isinstance(p, ast.Constant) else None for p in node.values]
+                fixed = "".join(str(p) for p in parts if p is not None)
+                if re.fullmatch(r"_?[a-z_]*[a-z]{2}_?[a-z_]*", fixed) and "_" in fixed:
+                    yield re.compile("".join("[a-z_]+" if p is None else re.escape(str(p)) for p in parts))
+            elif isinstance(node, ast.Call) and (name := called(node)) in PREFIXED:
+                first = node.args[0]
+                if isinstance(first, ast.Constant) and first.value:
+                    yield re.compile(re.escape(str(first.value)) + PREFIXED[name] + "[a-z_]+")
+
+
+def called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def test_the_searches_find_what_they_are_for() -> None:
+    codes = {code for _, code in told()}
+    assert {"config_problems", "control_bad_request", "microphone_silent", "cli_usage"} <= codes
+    patterns = list(built())
+    for code in ("stage_stt", "cli_state_listening", "microphone_lost", "excuse_llm", "stt_down"):
+        assert any(pattern.fullmatch(code) for pattern in patterns), code
+    assert not any(pattern.fullmatch("heard_nothing") for pattern in patterns)
+
+
+def test_every_code_that_is_told_has_a_text() -> None:
+    assert {(file.name, code) for file, code in told() if code not in catalog()} == set()
+
+
+def test_every_text_is_told_by_somebody() -> None:
+    literals = {
+        node.value
+        for _, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    patterns = set(built())
+    unused = {
+        code
+        for code in catalog()
+        if code not in literals and not any(pattern.fullmatch(code) for pattern in patterns)
+    }
+    assert unused == set()
+
+
+@pytest.mark.parametrize("code", sorted(catalog()))
+def test_both_languages_are_there_and_tell_the_same_facts(code: str) -> None:
+    entry = catalog()[code]
+    assert entry["en"] and entry["ko"]
+    assert facts(entry["en"]) == facts(entry["ko"])
+    after = entry.get("next", "")
+    assert isinstance(after, str) or (after["en"] and after["ko"])
+
+
+def facts(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+def test_a_phrase_is_told_in_the_language_of_the_text_around_it() -> None:
+    unknown = Phrase("problem_unknown_key", key="lm", near=Phrase("near_name", name="llm"))
+    problems = Phrases((unknown, Phrase("problem_missing", key="a")))
+    told = message("config_problems", "ko", origin="/a", problems=problems)
+    assert told == Message(
+        "config_problems",
+        "/a 파일을 사용할 수 없습니다:\n"
+        '  lm: 알 수 없는 키입니다. "llm"을(를) 찾으시나요?\n'
+        "  a: 값이 없습니다",
+        "",
+    )
+    assert str(problems) == '  lm: unknown key; did you mean "llm"?\n  a: missing'
+    in_a_line = Phrases(problems.phrases[1:] * 2, between="; ")
+    assert in_a_line.in_language("en") == "a: missing; a: missing"
