@@ -108,11 +108,6 @@ class Registry:
             if name not in environ and name.lower() not in environ
         }
 
-    def places(self) -> list[str]:
-        """Every place that is looked in, in the order asked, without credentials; for messages."""
-        indexes = [] if self.no_index else [*self.extra_index_urls, self.index_url or "the public index"]
-        return [redacted(url) for url in (*self.find_links, *indexes)]
-
 
 def redacted(url: str) -> str:
     """``url`` without user, password, query and fragment."""

@@ -148,7 +148,7 @@ def test_credentials_are_never_shown() -> None:
         proxy="http://p:secret@proxy:1",
     )
     assert "secret" not in repr(registry)
-    assert registry.places() == ["https://links/", "https://extra/simple", "https://main/simple"]
+    assert redacted("https://tok:secret@extra/simple?key=secret#secret") == "https://extra/simple"
     assert redacted("file:///opt/wheels") == "file:///opt/wheels"
 
 
