@@ -370,7 +370,8 @@ async def test_voice_that_never_ends_is_closed_at_the_limit_and_not_taken_back()
 @virtual_time
 async def test_who_no_longer_waits_for_a_turn_no_longer_wants_it() -> None:
     async with table(ScriptedEngines(tokens=["A long answer, which goes on and on. "] * 20)) as t:
-        for begin in (t.session.ask("q", aloud=True), t.session.listen(8), t.session.say("A text that takes a while to be said.")):
+        said = "A text that takes a while to be said."
+        for begin in (t.session.ask("q", aloud=True), t.session.listen(8), t.session.say(said)):
             waiting = asyncio.create_task(begin)
             await asyncio.sleep(0.5)
             waiting.cancel()
