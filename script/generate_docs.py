@@ -18,6 +18,10 @@ import click
 from ondam.cli import command as ondam
 from ondam.control import wire
 from ondam.control.failure import STATUSES
+from ondam.dialog import events, machine
+from ondam.dialog.endpointing import Drafting, SmartTurn
+from ondam.dialog.history import History
+from ondam.types import DraftId, TurnId
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -75,6 +79,58 @@ def words() -> Iterator[str]:
         yield f"| {name} | {', '.join(f'`{value}`' for value in typing.get_args(getattr(wire, name)))} |"
 
 
+TURN, DRAFT, OTHER = TurnId(1), DraftId(1), DraftId(9)
+
+PHASES: dict[str, machine.Phase] = {
+    "Listening": machine.Listening(),
+    "Hearing": machine.Hearing(TURN),
+    "Hearing, paused": machine.Hearing(
+        TURN, silence_ms=160, judging=True, complete=0.9, draft=machine.Draft(DRAFT, words="q"), made=1
+    ),
+    "Recognizing": machine.Recognizing(TURN, DRAFT, endpoint_ns=0),
+    "Answering, not heard yet": machine.Answering(TURN, DRAFT, "q", aloud=True, endpoint_ns=0),
+    "Answering, heard": machine.Answering(TURN, DRAFT, "q", aloud=True, heard="a", endpoint_ns=0),
+}
+
+HAPPENINGS: dict[str, events.Event] = {
+    "SpeechStarted": events.SpeechStarted(1),
+    "SpeechStarted (too late to take back)": events.SpeechStarted(2_000_000_000),
+    "Pause (64 ms)": events.Pause(1, 64),
+    "Pause (192 ms)": events.Pause(1, 192),
+    "Judged (complete)": events.Judged(1, TURN, 0, 0.9),
+    "SpeechResumed": events.SpeechResumed(1),
+    "UtteranceFull": events.UtteranceFull(1),
+    "MicrophoneLost": events.MicrophoneLost(1),
+    "Transcribed (words)": events.Transcribed(1, DRAFT, "q"),
+    "Transcribed (nothing)": events.Transcribed(1, DRAFT, ""),
+    "Transcribed (of another draft)": events.Transcribed(1, OTHER, "q"),
+    "Heard": events.Heard(1, DRAFT, "a"),
+    "Answered": events.Answered(1, DRAFT, spoken=True),
+    "Failed": events.Failed(1, DRAFT, "excuse_llm"),
+    "Asked": events.Asked(1, "q", aloud=True),
+    "SayRequested": events.SayRequested(1, "s"),
+    "ListenRequested": events.ListenRequested(1),
+    "StopRequested": events.StopRequested(1),
+}
+
+
+def dialog() -> Iterator[str]:
+    """Every phase against every event: the phase after it, and the actions."""
+    policy = SmartTurn(threshold=0.5, complete_ms=192, incomplete_ms=1400, unsure_ms=600)
+    drafting = Drafting(after_ms=64, most=8, take_back_ms=1500)
+    for phase_name, phase in PHASES.items():
+        yield f"### {phase_name}\n"
+        yield "| event | then | actions |\n|---|---|---|"
+        for name, event in HAPPENINGS.items():
+            state = machine.State(policy, History(6), drafting, phase, TurnId(2), DraftId(2))
+            after, actions = machine.step(state, event)
+            if after.phase == phase and not actions:
+                continue
+            done = ", ".join(f"`{type(action).__name__}`" for action in actions)
+            yield f"| {name} | {type(after.phase).__name__} | {done} |"
+        yield "\nNothing else changes anything here.\n"
+
+
 def statuses() -> Iterator[str]:
     yield "| status | code |\n|---|---|"
     for code, status in sorted(STATUSES.items(), key=lambda item: item[1]):
@@ -88,6 +144,7 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "shapes": shapes,
     "words": words,
     "statuses": statuses,
+    "dialog": dialog,
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ondam.cli.terminal import as_json, print_json
 from ondam.errors import EngineError
 from ondam.messages import reader_language, text
 from ondam.places import Places, places
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ondam.supervisor.environment import Outcome
     from ondam.supervisor.manifest import EngineFolder
 
-as_json = click.option("--json", "json_wanted", is_flag=True, help="One JSON value on stdout, nothing else.")
 
 SIDE_BY_SIDE = 4
 """Builds at once. Most of each is waiting for the network."""
@@ -41,7 +40,7 @@ def list_engines(json_wanted: bool) -> None:
     found = _engines(here)
     rows = [_row(engine, here) for engine in found.values()]
     if json_wanted:
-        _print_json(rows)
+        print_json(rows)
         return
     from rich.console import Console
     from rich.table import Table
@@ -94,7 +93,7 @@ def build_engines(names: Sequence[str], json_wanted: bool) -> None:
             outcomes = list(pool.map(one, chosen))
     if json_wanted:
         pairs = zip(chosen, outcomes, strict=True)
-        _print_json([{**_row(engine, here), "outcome": outcome} for engine, outcome in pairs])
+        print_json([{**_row(engine, here), "outcome": outcome} for engine, outcome in pairs])
         return
     for engine, outcome in zip(chosen, outcomes, strict=True):
         click.echo(text(f"build_{outcome}", reader_language(), engine=engine.name))
@@ -114,7 +113,7 @@ def remove(name: str, json_wanted: bool) -> None:
         _engine(name, _engines(here))
     removed = remove_environment(name, here)
     if json_wanted:
-        _print_json({"name": name, "removed": removed})
+        print_json({"name": name, "removed": removed})
         return
     code = "environment_removed" if removed else "environment_was_not_there"
     click.echo(text(code, reader_language(), engine=name))
@@ -129,7 +128,7 @@ def restart(name: str, json_wanted: bool) -> None:
 
     daemon(lambda client: client.restart_engine(name))
     if json_wanted:
-        _print_json({"name": name})
+        print_json({"name": name})
         return
     click.echo(text("engine_starts_anew", reader_language(), engine=name))
 
@@ -150,7 +149,7 @@ def logs(name: str, lines: int, of_build: bool, json_wanted: bool) -> None:
         raise EngineError("engine_log_missing", engine=name, path=path)
     found = tail(path, lines)
     if json_wanted:
-        _print_json({"name": name, "path": str(path), "lines": found})
+        print_json({"name": name, "path": str(path), "lines": found})
         return
     for line in found:
         click.echo(line)
@@ -209,10 +208,6 @@ def _row(engine: EngineFolder, here: Places) -> dict[str, Any]:
 
 def _build_log(here: Places, name: str) -> Path:
     return here.logs / f"build-{name}.log"
-
-
-def _print_json(value: object) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 class _Display:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ import filelock
 import psutil
 
 from ondam.errors import EngineError
-from ondam.places import Places
+from ondam.places import Places, private_folder
 from ondam.supervisor.family import Identity, end, in_session_of, orphans
 
 ENDED_WITHIN_S = 2.0
@@ -39,7 +37,7 @@ def claim(places: Places) -> Iterator[Swept]:
 
     Makes the folders; ends engines that a dead daemon of this instance left, and no others; removes its
     sockets, which are proven dead by the lock. Raises EngineError ``daemon_runs`` when there is another
-    daemon, ``runtime_folder_foreign`` when somebody else made the sockets' folder.
+    daemon, ConfigError ``folder_not_ours`` when somebody else made the sockets' folder.
     """
     places.state.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(places.lock)
@@ -48,25 +46,12 @@ def claim(places: Places) -> Iterator[Swept]:
     except filelock.Timeout as error:
         raise EngineError("daemon_runs", path=places.lock) from error
     try:
-        # The root of a folder in /tmp is as much in others' reach as the folder itself.
-        if places.runtime.parent.name == f"ondam-{os.getuid()}":
-            private_folder(places.runtime.parent)
         private_folder(places.runtime)
         yield _sweep(places)
         # An engine that was killed while it loaded could not take its files away.
         _clear(places)
     finally:
         lock.release()
-
-
-def private_folder(path: Path) -> None:
-    """Make ``path`` a folder that only this user can enter. Raises EngineError when it is somebody else's."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise EngineError("runtime_folder_foreign", path=path)
-    if stat.S_IMODE(found.st_mode) != 0o700:
-        path.chmod(0o700)
 
 
 def _sweep(places: Places) -> Swept:

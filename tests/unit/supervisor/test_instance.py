@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ondam.errors import EngineError
-from ondam.places import Places
-from ondam.supervisor.instance import claim, private_folder
+from ondam.errors import ConfigError, EngineError
+from ondam.places import Places, private_folder
+from ondam.supervisor.instance import claim
 
 
 @pytest.fixture
@@ -46,13 +46,13 @@ def test_a_folder_that_somebody_else_made_is_refused(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     os.chown(theirs, 12345, 12345)
-    with pytest.raises(EngineError) as raised:
+    with pytest.raises(ConfigError) as raised:
         private_folder(theirs)
-    assert raised.value.code == "runtime_folder_foreign"
+    assert raised.value.code == "folder_not_ours"
 
 
 def test_a_link_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    with pytest.raises(EngineError):
+    with pytest.raises(ConfigError):
         private_folder(tmp_path / "link")
