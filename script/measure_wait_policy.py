@@ -4,8 +4,8 @@
     .venv/bin/python script/measure_wait_policy.py [--rounds N]
 
 Each policy gets a daemon of its own, so it is set in every engine but recognition (which always has it
-passive). A request to the language model and one to the voice are measured inside the engines, while recognition
-works beside them as it does when a draft overlaps.
+passive). A request to the language model and one to the voice are measured inside the engines, while
+recognition works beside them as it does when a draft overlaps.
 """
 
 from __future__ import annotations
