@@ -152,9 +152,10 @@ class Assistant:
     def status(self) -> wire.Status:
         """Everything at this moment."""
         if self._recorder.lost and "journal" not in self._faults:
-            self._fault("journal", Fault(
-                "journal_turns_lost", {"count": self._recorder.lost, "path": self._places.journal}
-            ))
+            self._fault(
+                "journal",
+                Fault("journal_turns_lost", {"count": self._recorder.lost, "path": self._places.journal}),
+            )
         return {
             "version": __version__,
             "pid": os.getpid(),

@@ -6,9 +6,11 @@ The room is recorded on one clock: what the journal says is held against what wa
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from tests.scenarios.house import House
 from tests.sound.rig import RATE_HZ, SoundRig
@@ -70,5 +72,32 @@ async def test_a_question_into_the_microphone_is_answered_on_the_speaker_and_the
             assert np.abs(heard).max() > 2000
             assert turn["first_audio_ms"] == pytest.approx(first_audio_ms, abs=AGREES_WITHIN_MS)
             await asyncio.sleep(1)
+    finally:
+        assert house.close() == 0
+
+
+async def test_listening_to_a_quiet_microphone_takes_little_memory_and_little_processor(
+    rig: SoundRig, tmp_path: Path
+) -> None:
+    house = House(
+        tmp_path / "home",
+        {"language": "en"},
+        microphone="microphone",
+        speaker="speaker",
+        environ={name: rig.environment[name] for name in ("PULSE_SERVER", "PULSE_COOKIE")},
+    )
+    house.open()
+    try:
+        await house.ready()
+        assert house.process is not None
+        daemon = psutil.Process(house.process.pid)
+        await asyncio.sleep(3)
+        began, before = time.monotonic(), daemon.cpu_times()
+        await asyncio.sleep(20)
+        after = daemon.cpu_times()
+        share = (after.user + after.system - before.user - before.system) / (time.monotonic() - began)
+        print(f"{share:.1%} of a core, {daemon.memory_info().rss / 2**20:.0f} MiB")
+        assert share <= 0.05
+        assert daemon.memory_info().rss <= 180 * 2**20
     finally:
         assert house.close() == 0
