@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ondam.places import Places, places
-from ondam.supervisor.instance import private_folder
+from ondam.places import Places, places, private_folder
 
 
 @pytest.fixture

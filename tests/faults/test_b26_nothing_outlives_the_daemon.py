@@ -16,9 +16,8 @@ import psutil
 import pytest
 from tests.fakes.engine.rig import Rig, alive, planned, until
 
-from ondam.places import Places, places
+from ondam.places import Places, places, private_folder
 from ondam.supervisor.family import INSTANCE
-from ondam.supervisor.instance import private_folder
 from ondam.supervisor.warden import Warden
 
 ROOT = Path(__file__).parents[2]
