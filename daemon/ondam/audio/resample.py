@@ -12,6 +12,9 @@ import samplerate
 
 from ondam.types import Audio, Samples
 
+QUIET_HZ = 5
+"""After a fifth of a second of exact zeros (a muted or idle device) zeros are not computed any more."""
+
 
 class Resampler:
     """One mono stream from ``rate_in_hz`` to ``rate_out_hz``. Equal rates pass through untouched."""
@@ -21,6 +24,8 @@ class Resampler:
         self.rate_out_hz = rate_out_hz
         self._taken = 0
         self._given = 0
+        self._zeros = 0
+        """Samples of exact silence in a row."""
         self._converter = (
             None if rate_in_hz == rate_out_hz else samplerate.Resampler(converter, 1)  # one channel
         )
@@ -31,6 +36,12 @@ class Resampler:
         if self._converter is None:
             self._given += len(samples)
             return samples
+        self._zeros = 0 if samples.any() else self._zeros + len(samples)
+        whole, rest = divmod(len(samples) * self.rate_out_hz, self.rate_in_hz)
+        if not rest and self._zeros > self.rate_in_hz // QUIET_HZ:
+            # The filter holds nothing but zeros, and a whole number of samples leaves its phase where it is.
+            self._given += whole
+            return np.zeros(whole, np.int16)
         out = _clipped(self._converter.process(to_float(samples), self.rate_out_hz / self.rate_in_hz))
         self._given += len(out)
         return out

@@ -17,6 +17,11 @@ CONTEXT = 64
 """Samples of the previous frame that go in front. Without them there is no error and p is about 0.001."""
 
 
+QUIET_FRAMES = 32
+"""After a second of exact zeros (a muted or idle device) the model would say the same for ever: it rests. Not
+sooner, so that the pauses of a recording with digital silence are judged like those of a room."""
+
+
 class Silero:
     """Speech probability of consecutive frames. Holds the model's memory: one object per stream."""
 
@@ -32,6 +37,7 @@ class Silero:
         )
         self._rate = np.array(HEARING_RATE_HZ, np.int64)
         self._state: npt.NDArray[np.float32]
+        self._zeros: int
         self._input = np.zeros((1, CONTEXT + FRAME), np.float32)
         self.reset()
 
@@ -39,9 +45,13 @@ class Silero:
         """Forget what was heard."""
         self._state = np.zeros((2, 1, 128), np.float32)
         self._input[:] = 0.0
+        self._zeros = 0
 
     def __call__(self, frame: Samples) -> float:
         """Probability of speech in ``frame``: int16, shape (512,), following the previous one."""
+        self._zeros = 0 if frame.any() else self._zeros + 1
+        if self._zeros > QUIET_FRAMES:
+            return 0.0
         self._input[0, :CONTEXT] = self._input[0, -CONTEXT:]
         self._input[0, CONTEXT:] = frame
         self._input[0, CONTEXT:] /= 32768.0

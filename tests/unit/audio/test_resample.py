@@ -76,3 +76,15 @@ def test_what_is_no_number_becomes_silence_and_what_is_too_loud_is_clipped() -> 
         -32768,
         16384,
     ]
+
+
+def test_exact_silence_is_passed_without_changing_what_comes_after_it() -> None:
+    sound = (8000 * np.sin(np.arange(48_000) * 0.05)).astype(np.int16)
+    silence = np.zeros(48_000, np.int16)
+    said = np.concatenate([sound, silence, sound])
+    rested, awake = Resampler(48_000, 16_000), Resampler(48_000, 16_000)
+    quiet = np.concatenate([rested.process(said[i : i + 480]) for i in range(0, len(said), 480)])
+    whole = awake.process(said)
+    both = min(len(quiet), len(whole))
+    assert abs(len(quiet) - len(whole)) <= 1
+    assert np.abs(quiet[:both].astype(int) - whole[:both]).max() <= 1
