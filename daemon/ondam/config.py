@@ -115,7 +115,7 @@ class JournalConfig(Table):
     """``[journal]``: what is remembered."""
 
     keep_text: bool
-    keep_days: PositiveInt
+    keep_days: Annotated[int, pydantic.Field(ge=1, le=36_500)]
 
 
 class MeasureConfig(Table):
@@ -159,7 +159,8 @@ def load(file: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     """
     values = defaults()
     origin: object = "defaults.toml"
-    if file is not None and file.exists():
+    # A link that leads nowhere is no missing file: its owner believes in what it points to.
+    if file is not None and (file.exists() or file.is_symlink()):
         values = _laid_over(values, read_toml(file))
         origin = file
     if overrides:

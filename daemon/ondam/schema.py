@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import reprlib
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +15,9 @@ from pydantic_core import ErrorDetails
 
 from ondam.errors import ConfigError
 from ondam.messages import Phrase, Phrases, catalog
+
+LONGEST_FOUND = 80
+"""Characters of a wrong value that are shown."""
 
 
 class Table(pydantic.BaseModel):
@@ -36,7 +40,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError("file_unreadable", path=path, reason=error.strerror or error) from error
     except UnicodeDecodeError as error:
         raise ConfigError("toml_broken", path=path, reason=f"not UTF-8 at byte {error.start}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        # Also what the parser itself cannot hold: tables in tables without end, numbers of thousands of digits.
         raise ConfigError("toml_broken", path=path, reason=error) from error
 
 
@@ -63,7 +68,15 @@ def _problems(table: type[Table], error: pydantic.ValidationError) -> Iterator[P
         elif detail["type"] == "missing":
             yield Phrase("problem_missing", key=where)
         else:
-            yield Phrase("problem_value", key=where, reason=_reason(detail), found=repr(detail["input"]))
+            yield Phrase(
+                "problem_value", key=where, reason=_reason(detail), found=_shortened(detail["input"])
+            )
+
+
+def _shortened(value: object) -> str:
+    """What was found, no longer than a line."""
+    written = reprlib.repr(value)
+    return written if len(written) <= LONGEST_FOUND else f"{written[:LONGEST_FOUND]}…"
 
 
 def _reason(detail: ErrorDetails) -> Phrase | str:

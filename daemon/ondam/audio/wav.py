@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 FRAMES_AT_ONCE = 1 << 16
 
+LOWEST_RATE_HZ, HIGHEST_RATE_HZ = 1_000, 768_000
+"""Of sound that anybody recorded; a header that says otherwise is damaged."""
+
+
+def usable_rate(rate_hz: int) -> bool:
+    """Whether sound at this rate can be resampled and makes sense."""
+    return LOWEST_RATE_HZ <= rate_hz <= HIGHEST_RATE_HZ
+
 
 def read_wav(path: Path) -> Audio:
     """The file as mono, at its own rate. Raises AudioError when there is no sound to be had from it.
@@ -46,6 +54,8 @@ def read_wav(path: Path) -> Audio:
         raise AudioError("sound_file_broken", path=path, start=shown, reason=error.error_string) from error
     if not len(samples):
         raise AudioError("sound_file_empty", path=path)
+    if not usable_rate(rate_hz):
+        raise AudioError("sound_file_rate", path=path, rate=rate_hz)
     return Audio(samples, rate_hz)
 
 

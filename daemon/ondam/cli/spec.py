@@ -47,13 +47,20 @@ def read_spec(path: Path) -> list[Item]:
     if not isinstance(values, dict):
         raise ConfigError("cli_spec_broken", path=path, reason=Phrase("cli_spec_no_list"))
     items = check(Spec, values, path).say
-    return [_placed(item, number, path) for number, item in enumerate(items, 1)]
+    placed = [_placed(item, number, path) for number, item in enumerate(items, 1)]
+    seen: dict[str, int] = {}
+    for number, item in enumerate(placed, 1):
+        if (other := seen.setdefault(item.file, number)) != number:
+            raise ConfigError("cli_spec_twice", path=path, file=item.file, one=other, other=number)
+    return placed
 
 
 def _placed(item: Item, number: int, path: Path) -> Item:
     file = PurePosixPath(item.file or f"{number:03d}.wav")
     if file.is_absolute() or ".." in file.parts:
         raise ConfigError("cli_spec_outside", path=path, file=file)
+    if item.file.endswith("/") or not item.file.isprintable():
+        raise ConfigError("cli_spec_no_name", path=path, number=number, file=ascii(item.file))
     return item.model_copy(update={"file": str(file)})
 
 

@@ -9,7 +9,7 @@ import wave
 import numpy as np
 import soundfile
 
-from ondam.audio.wav import mono_blocks
+from ondam.audio.wav import mono_blocks, usable_rate
 from ondam.errors import ControlError
 from ondam.messages import Phrase
 from ondam.types import Audio, Samples
@@ -28,6 +28,8 @@ def decode(data: bytes, most_samples: int) -> Audio:
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as sound:
             rate_hz = int(sound.samplerate)
+            if not usable_rate(rate_hz):
+                raise ControlError("control_no_sound", reason=Phrase("reason_rate", rate=rate_hz))
             for piece in mono_blocks(sound):
                 taken += len(piece)
                 if taken > most_samples:

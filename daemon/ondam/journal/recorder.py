@@ -96,6 +96,10 @@ class Recorder:
                 # The conversation goes on without its diary; the count of lost rows is shown.
                 self._failed += 1
                 log.warning("journal: a turn was not written: %s", error)
+            except Exception:
+                # A fault of ours costs this row, not the thread and with it every later one.
+                self._failed += 1
+                log.exception("journal: a turn was not written")
 
     def _written(self, turn: Turn) -> None:
         try:
