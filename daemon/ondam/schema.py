@@ -41,7 +41,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise ConfigError("toml_broken", path=path, reason=f"not UTF-8 at byte {error.start}") from error
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        # Also what the parser itself cannot hold: tables in tables without end, numbers of thousands of digits.
+        # Also what the parser cannot hold: endless nesting, numbers of thousands of digits.
         raise ConfigError("toml_broken", path=path, reason=error) from error
 
 
