@@ -17,6 +17,7 @@ import psutil
 
 from ondam.control import wire
 from ondam.control.client import Client
+from ondam.errors import ControlError
 from ondam.places import Places, places
 
 STARTS_WITHIN_S = 120.0
@@ -85,10 +86,15 @@ class House:
         while True:
             assert self.process is None or self.process.poll() is None, self.log.read_text("utf-8")
             if self.places.control_socket.exists():
-                async with self.client() as client:
-                    status = await client.status()
-                if status["state"] != "starting":
-                    return status
+                try:
+                    async with self.client() as client:
+                        status = await client.status()
+                except ControlError as error:
+                    # The socket may be that of a daemon that was killed, until the new one clears it.
+                    assert error.code == "daemon_not_running", error
+                else:
+                    if status["state"] != "starting":
+                        return status
             assert time.monotonic() < deadline, self.log.read_text("utf-8")
             await asyncio.sleep(0.1)
 

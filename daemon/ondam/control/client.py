@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -168,7 +169,8 @@ class Client:
                 route.method,
                 route.path.format(name=name),
                 params=query,
-                data=body if isinstance(body, bytes) else None,
+                # A file, not bytes: aiohttp would hold up the loop to send a large body at once.
+                data=io.BytesIO(body) if isinstance(body, bytes) else None,
                 json=body if isinstance(body, Mapping) else None,
                 timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_S),
             ) as answer,
