@@ -14,7 +14,7 @@ SOURCES = "\n".join(file.read_text("utf-8") for file in Path(ondam.audio.__file_
 PLAIN = set(re.findall(r'(?:AudioError|tell)\(\s*"(\w+)"', SOURCES))
 ENDINGS = set(re.findall(r'f"\{self\._kind\}_(\w+)"', SOURCES))
 CODES = PLAIN | {f"{kind}_{ending}" for kind in ("microphone", "speaker") for ending in ENDINGS}
-FACTS = {"name": "USB", "path": "/a.wav", "reason": "busy", "start": "<html>"}
+FACTS = {"rate": 1, "name": "USB", "path": "/a.wav", "reason": "busy", "start": "<html>"}
 
 
 def test_the_search_for_codes_finds_them() -> None:
