@@ -20,6 +20,9 @@ class GoneSpeaker:
         self._written += len(samples)
         return first
 
+    def level(self, gain: float) -> None:
+        pass
+
     def flush(self) -> None:
         pass
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from ondam.audio.envelope import Envelope
 from ondam.audio.faults import Clock, Sleep
 from ondam.audio.resample import resampled
 from ondam.audio.timeline import Timeline
@@ -115,6 +117,21 @@ class NoMicrophone:
         self._closed.set()
 
 
+def checked_gain(gain: float) -> float:
+    """``gain``. Raises ValueError when it is not 0 to 1: more would clip."""
+    if not 0 <= gain <= 1:
+        raise ValueError(f"a gain of {gain} is not between 0 and 1")
+    return gain
+
+
+class Sound(NamedTuple):
+    """Samples numbered from ``first`` on, the first of which passes at ``at_ns``."""
+
+    at_ns: Nanoseconds
+    first: int
+    samples: Samples
+
+
 class WavSpeaker:
     """A converter made of arithmetic: what is written plays at the clock's pace, 10 ms after it was written.
 
@@ -144,7 +161,14 @@ class WavSpeaker:
         self._longest_gap_ns = longest_gap_s * 1e9
         self._room = round(longest_s * rate_hz)
         self._timeline = Timeline(rate_hz, slack_ns=0)
-        self._pieces: list[tuple[Nanoseconds, Samples]] = []
+        self._envelope = Envelope(rate_hz, clock())
+        self._heard: list[Sound] = []
+        """As it passed the converter."""
+        self._coming: deque[Sound] = deque()
+        """As it was written, with the times at which it is going to pass."""
+        self._held: deque[Sound] = deque()
+        """As it was written, to be given new times when the level is no longer 0."""
+        self._level = 1.0
         self._written = 0
         self._flushes = 0
         self._waiting = 0
@@ -165,19 +189,45 @@ class WavSpeaker:
                 self._waiting -= len(samples)
         if self._closed or flushes != self._flushes or not len(samples):
             return first
-        at_ns = max(self._timeline.end_ns or 0, self._clock() + BLOCK_NS)
-        self._timeline.play(first, len(samples), at_ns)
-        if self._room >= len(samples):
-            self._room -= len(samples)
-            self._pieces.append((at_ns, samples.copy()))
+        self._pass(self._clock())
+        if self._level:
+            self._play(first, samples.copy())
+        else:
+            self._held.append(Sound(0, first, samples.copy()))
         return first
+
+    def level(self, gain: float) -> None:
+        """See ``ports.Speaker``."""
+        before, self._level = self._level, checked_gain(gain)
+        if self._closed or gain == before:
+            return
+        now_ns = self._clock()
+        self._pass(now_ns)
+        if not gain:
+            self._envelope.ramp(now_ns, 0)
+            self._held.extend(self._cut(now_ns + BLOCK_NS))
+        elif before:
+            self._envelope.ramp(now_ns, gain)
+        elif self._held:
+            self._envelope.ramp(now_ns + BLOCK_NS, gain)
+            while self._held:
+                held = self._held.popleft()
+                self._play(held.first, held.samples)
+        else:
+            self._envelope.jump(now_ns + BLOCK_NS, gain)
 
     def flush(self) -> None:
         """See ``ports.Speaker``: what plays now fades to nothing over 10 ms."""
         self._flushes += 1
         self._waiting = 0
         now_ns = self._clock()
-        self._cut(now_ns + BLOCK_NS, now_ns)
+        self._pass(now_ns)
+        if self._level:
+            self._envelope.ramp(now_ns, 0)
+        self._held.clear()
+        self._cut(now_ns + BLOCK_NS)
+        self._level = 1.0
+        self._envelope.jump(now_ns + BLOCK_NS, 1)
 
     async def drained(self) -> None:
         """See ``ports.Speaker``."""
@@ -196,17 +246,21 @@ class WavSpeaker:
     def ends_at_ns(self) -> Nanoseconds | None:
         """See ``ports.Speaker``."""
         end_ns = self._timeline.end_ns
-        if self._closed or not self._waiting:
+        left = self._waiting + sum(len(held.samples) for held in self._held)
+        if self._closed or not left:
             return end_ns
-        return (end_ns or self._clock()) + self._waiting * 1_000_000_000 // self.rate_hz
+        if self._held:  # at the earliest, if the level went up now
+            end_ns = max(end_ns or 0, self._clock() + BLOCK_NS)
+        return (end_ns or self._clock()) + left * 1_000_000_000 // self.rate_hz
 
     def recording(self) -> Audio:
-        """What has been and is going to be heard, from the first sample on."""
-        if not self._pieces:
+        """What has been and is going to be heard, from the first sample on. Without what is held."""
+        sounds = [*self._heard, *self._fitting(map(self._sounding, self._coming))]
+        if not sounds:
             return Audio(np.zeros(0, np.int16), self.rate_hz)
         parts: list[Samples] = []
-        end_ns = self._pieces[0][0]
-        for at_ns, samples in self._pieces:
+        end_ns = sounds[0].at_ns
+        for at_ns, _, samples in sounds:
             gap_ns = min(max(0, at_ns - end_ns), self._longest_gap_ns)
             parts += [np.zeros(round(gap_ns * self.rate_hz / 1e9), np.int16), samples]
             end_ns = at_ns + len(samples) * 1_000_000_000 // self.rate_hz
@@ -218,25 +272,68 @@ class WavSpeaker:
             return
         self._closed = True
         now_ns = self._clock()
-        self._cut(now_ns, now_ns)
+        self._pass(now_ns)
+        self._cut(now_ns)
+        self._held.clear()
         if self._path:
             await asyncio.to_thread(write_wav, self._path, self.recording())
 
     def _ahead_ns(self) -> Nanoseconds:
-        return (self._timeline.end_ns or 0) - self._clock()
+        """How much sound was written and has not been heard."""
+        held = sum(len(held.samples) for held in self._held)
+        playing_ns = max(0, (self._timeline.end_ns or 0) - self._clock())
+        return playing_ns + held * 1_000_000_000 // self.rate_hz
 
-    def _cut(self, at_ns: Nanoseconds, fade_from_ns: Nanoseconds) -> None:
-        self._timeline.cut(at_ns)
-        while self._pieces and self._pieces[-1][0] >= at_ns:
-            self._pieces.pop()
-        if not self._pieces:
-            return
-        start_ns, samples = self._pieces[-1]
-        keep = (at_ns - start_ns) * self.rate_hz // 1_000_000_000
-        if keep >= len(samples):
-            return
-        left = samples[:keep].copy()
-        fade = min(keep, (at_ns - fade_from_ns) * self.rate_hz // 1_000_000_000)
-        if fade:
-            left[-fade:] = (left[-fade:] * np.linspace(1, 0, fade)).astype(np.int16)
-        self._pieces[-1] = (start_ns, left)
+    def _play(self, first: int, samples: Samples) -> None:
+        at_ns = max(self._timeline.end_ns or 0, self._clock() + BLOCK_NS)
+        self._timeline.play(first, len(samples), at_ns)
+        self._coming.append(Sound(at_ns, first, samples))
+
+    def _pass(self, now_ns: Nanoseconds) -> None:
+        """What is over by ``now_ns`` can no longer change."""
+        while self._coming and self._coming[0].at_ns < now_ns:
+            sound = self._coming.popleft()
+            passed, left = self._split(sound, (now_ns - sound.at_ns) * self.rate_hz // 1_000_000_000)
+            for fits in self._fitting([self._sounding(passed)]):
+                self._room -= len(fits.samples)
+                self._heard.append(fits)
+            if len(left.samples):
+                self._coming.appendleft(left)
+                break
+        self._envelope.forget_before(now_ns)
+
+    def _cut(self, at_ns: Nanoseconds) -> list[Sound]:
+        """Whatever would pass at or after ``at_ns`` does not. Returns it."""
+        number = self._timeline.cut(at_ns)
+        kept: list[Sound] = []
+        cut: list[Sound] = []
+        for sound in self._coming:
+            before, after = self._split(sound, 0 if number is None else number - sound.first)
+            if number is None:
+                before, after = after, before
+            kept += [before] if len(before.samples) else []
+            cut += [after] if len(after.samples) else []
+        self._coming = deque(kept)
+        return cut
+
+    def _split(self, sound: Sound, count: int) -> tuple[Sound, Sound]:
+        """Its first ``count`` samples, and the others."""
+        count = min(max(0, count), len(sound.samples))
+        at_ns = sound.at_ns + count * 1_000_000_000 // self.rate_hz
+        return (
+            sound._replace(samples=sound.samples[:count]),
+            Sound(at_ns, sound.first + count, sound.samples[count:]),
+        )
+
+    def _sounding(self, sound: Sound) -> Sound:
+        """As it passes the converter."""
+        gains = self._envelope.gains(sound.at_ns, len(sound.samples))
+        return sound._replace(samples=np.rint(sound.samples * gains).astype(np.int16))
+
+    def _fitting(self, sounds: Iterable[Sound]) -> Iterator[Sound]:
+        """Those that there is room to keep."""
+        room = self._room
+        for sound in sounds:
+            if 0 < len(sound.samples) <= room:
+                room -= len(sound.samples)
+                yield sound

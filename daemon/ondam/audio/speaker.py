@@ -4,173 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Sequence
-from types import ModuleType
-from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from ondam.audio.devices import Device
 from ondam.audio.faults import Clock, OnFault, Sleep
 from ondam.audio.keeper import Host, Keeper, Watch
-from ondam.audio.portaudio import RawStream, close_stream, open_stream, portaudio
+from ondam.audio.portaudio import portaudio
 from ondam.audio.pulse import pulse_watch
 from ondam.audio.resample import Resampler
-from ondam.audio.simulated import QUEUE_NS, SPEAKER_RATE_HZ, WAKE_S
+from ondam.audio.simulated import QUEUE_NS, SPEAKER_RATE_HZ, WAKE_S, checked_gain
+from ondam.audio.speakerstream import Piece, SpeakerStream
 from ondam.audio.streamclock import StreamClock
 from ondam.audio.timeline import Timeline
 from ondam.types import Nanoseconds, Samples
 
 PATIENCE_NS = 1_000_000_000
 """A speaker that comes back sooner goes on where it stopped; else what was written is dropped as unheard."""
-
-CALLBACKS = 1000
-"""Callbacks whose duration is remembered: 10 s."""
-
-REPORTS = 1000
-"""Callbacks remembered until somebody asks what was heard: 10 s; the keeper asks four times a second."""
-
-
-class Piece(NamedTuple):
-    """Samples at the device's rate that stand for ``written`` ones from number ``first`` on.
-
-    Where the rates differ ``written`` need not fit their number: the resampler holds some back (below 1 ms).
-    What was written is spread evenly over what came out, so that none of it is ever left without a time.
-    """
-
-    samples: Samples
-    first: int
-    written: int
-    era: int
-    """How often the speaker had been flushed when it was written."""
-
-    def number(self, frame: int) -> int:
-        """Which written sample begins with ``frame``; for the end of the piece the one after it."""
-        return self.first + frame * self.written // len(self.samples)
-
-    def without(self, frames: int) -> Piece:
-        """What is left after the first ``frames``."""
-        first = self.number(frames)
-        return Piece(self.samples[frames:], first, self.first + self.written - first, self.era)
-
-
-class Report(NamedTuple):
-    """What one callback handed to the device.
-
-    ``length`` samples from written number ``first``, ``skip`` frames after the stream's ``position``
-    (frames), asked for at ``now_ns`` and heard at ``at_ns`` as the device reports.
-    """
-
-    position: int
-    at_ns: Nanoseconds
-    now_ns: Nanoseconds
-    first: int
-    length: int
-    skip: int
-
-
-class SpeakerStream:
-    """One open device. The callback takes from ``queue`` and leaves ``reports``; nobody waits for anybody."""
-
-    def __init__(self, device: Device, latency_s: float, clock: Clock) -> None:
-        """Opens it: on PortAudio's thread. Raises AudioError."""
-        self.queue: deque[Piece] = deque()
-        self.reports: deque[Report | None] = deque(maxlen=REPORTS)
-        """None where the device ran dry."""
-        self.era = 0
-        self.taken = 0
-        """Frames that left the queue, heard or dropped."""
-        self.last_callback_ns: Nanoseconds | None = None
-        self.callbacks_ns: deque[Nanoseconds] = deque(maxlen=CALLBACKS)
-        """How long each of the latest callbacks took."""
-        self.underruns = 0
-        self.finished = False
-        self._latency_s = latency_s
-        self._clock = clock
-        self._position = 0
-        self._offset = 0
-        self._sounding = False
-        self._fading = False
-        self._stream = open_stream(device, self._make, SPEAKER_RATE_HZ)
-        self.rate_hz = round(self._stream.samplerate)
-
-    def close(self) -> None:
-        """On PortAudio's thread."""
-        close_stream(self._stream)
-
-    def left(self) -> list[Piece]:
-        """What was queued and not taken. Only after ``close``."""
-        left = [piece for piece in self.queue if piece.era == self.era]
-        if left and self._offset and left[0] is self.queue[0]:
-            left[0] = left[0].without(self._offset)
-        return left
-
-    def _make(self, sd: ModuleType, index: int, rate_hz: int, channels: int) -> RawStream:
-        stream: RawStream = sd.OutputStream(
-            samplerate=rate_hz,
-            blocksize=rate_hz // 100,
-            device=index,
-            channels=channels,
-            dtype="int16",
-            latency=self._latency_s,
-            callback=self._callback,
-            finished_callback=self._finish,
-        )
-        return stream
-
-    def _callback(self, out: npt.NDArray[np.int16], frames: int, when: Any, status: Any) -> None:
-        now_ns = self._clock()
-        if status.output_underflow:
-            self.underruns += 1
-            self.reports.append(None)
-        ahead_s = when.outputBufferDacTime - when.currentTime
-        # Some drivers report no time at all; then it is heard when the asked-for latency has passed.
-        at_ns = now_ns + round((ahead_s if 0 < ahead_s < 2 else self._latency_s) * 1e9)
-        filled = 0
-        self._fading = False
-        while filled < frames and self.queue:
-            filled += self._take(out[filled:], filled, at_ns, now_ns)
-        out[filled:] = 0
-        if not filled:
-            self.reports.append(Report(self._position, at_ns, now_ns, 0, 0, 0))
-        self._position += frames
-        self._sounding = filled == frames and not self._fading
-        self.last_callback_ns = now_ns
-        self.callbacks_ns.append(self._clock() - now_ns)
-
-    def _take(self, room: npt.NDArray[np.int16], skip: int, at_ns: Nanoseconds, now_ns: Nanoseconds) -> int:
-        """Fill the beginning of ``room`` from the first piece. Returns how many frames."""
-        piece = self.queue[0]
-        stale = piece.era < self.era
-        # Of what was flushed, only what continues the sound of the last callback is heard, fading out.
-        if stale and (skip or not self._sounding):
-            self._drop(piece)
-            return 0
-        samples = piece.samples[self._offset : self._offset + len(room)]
-        count = len(samples)
-        if stale:
-            self._fading = True
-            room[:count] = (samples * np.linspace(1, 0, count)).astype(np.int16)[:, None]
-        else:
-            room[:count] = samples[:, None]
-        first = piece.number(self._offset)
-        length = piece.number(self._offset + count) - first
-        self.reports.append(Report(self._position, at_ns, now_ns, first, length, skip))
-        self._offset += count
-        self.taken += count
-        if stale or self._offset >= len(piece.samples):
-            self._drop(piece)
-        return count
-
-    def _drop(self, piece: Piece) -> None:
-        self.taken += len(piece.samples) - self._offset
-        self._offset = 0
-        self.queue.popleft()
-
-    def _finish(self) -> None:
-        self.finished = True
 
 
 class DeviceSpeaker:
@@ -208,6 +58,7 @@ class DeviceSpeaker:
         self._waiting = 0
         """Samples of the write that waits."""
         self._underruns = 0
+        self._level = 1.0
         self._closed = False
         self._keeper: Keeper[SpeakerStream] = Keeper(
             "speaker",
@@ -263,14 +114,23 @@ class DeviceSpeaker:
                 self._queue(stream, out.copy() if out is samples else out, first + len(samples))
         return first
 
+    def level(self, gain: float) -> None:
+        """See ``ports.Speaker``: the change is made in the next 10 ms that the device asks for."""
+        self._level = checked_gain(gain)
+        if self._stream:
+            self._stream.level = self._level
+
     def flush(self) -> None:
         """See ``ports.Speaker``: the fade begins in the next 10 ms that the device asks for."""
         self._flushes += 1
         self._waiting = 0
         self._flushed = self._queued
         self._before = None
+        self._level = 1.0
         if self._stream:
             self._stream.era += 1
+            # After the era: what was held is not to be heard now.
+            self._stream.level = 1.0
             # What it holds back would be heard at the beginning of what comes next.
             self._resample_to(self._stream.rate_hz)
 
@@ -368,6 +228,7 @@ class DeviceSpeaker:
         self._stream_clock = StreamClock()
         self._resample_to(stream.rate_hz)
         self._queued = self._flushed = 0
+        stream.level = self._level
         if self._before and self._may_come_back() and self._before.rate_hz == stream.rate_hz:
             for piece in self._before.left():
                 stream.queue.append(piece._replace(era=stream.era))

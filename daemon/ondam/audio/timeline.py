@@ -46,13 +46,18 @@ class Timeline:
         if len(self._stretches) > LONGEST_MEMORY:
             self._forgotten += self._stretches.popleft().count
 
-    def cut(self, at_ns: Nanoseconds) -> None:
-        """Whatever would pass at or after ``at_ns`` never will."""
+    def cut(self, at_ns: Nanoseconds) -> int | None:
+        """Whatever would pass at or after ``at_ns`` does not. Returns its first number; None without any."""
+        first: int | None = None
         while self._stretches and self._stretches[-1].at_ns >= at_ns:
-            self._stretches.pop()
+            first = self._stretches.pop().first
         if self._stretches:
             last = self._stretches[-1]
-            last.count = min(last.count, self._samples(at_ns - last.at_ns))
+            count = self._samples(at_ns - last.at_ns)
+            if count < last.count:
+                last.count = count
+                first = last.first + count
+        return first
 
     @property
     def end_ns(self) -> Nanoseconds | None:

@@ -65,8 +65,16 @@ class Speaker(Protocol):
     async def write(self, samples: Samples) -> int:
         """Queue mono samples; waits while over a second is queued. Returns the number of the first."""
 
+    def level(self, gain: float) -> None:
+        """Play at ``gain``, 0 to 1, from now on; changes take 10 ms, so that nothing clicks.
+
+        1 plays as written, less is quieter. 0 holds: after the fade nothing more is taken from the queue, and
+        a later ``level(1)`` goes on with the next sample, faded in. What is held is still to be heard: the
+        queue stays as full as it is, ``drained`` waits, ``ends_at_ns`` moves on with the clock.
+        """
+
     def flush(self) -> None:
-        """Drop what is queued and fade out what is already on its way within 10 ms."""
+        """Drop what is queued and fade out what is already on its way within 10 ms; the level is 1 again."""
 
     async def drained(self) -> None:
         """Return when everything written has been heard, or was dropped."""

@@ -297,3 +297,145 @@ async def test_the_end_is_that_of_all_that_was_written_until_it_is_dropped() -> 
     await time.advance(500)
     assert writing.done()
     assert speaker.ends_at_ns() == START + 60 * MS
+
+
+def loud(count: int) -> Samples:
+    return np.full(count, 1000, np.int16)
+
+
+async def test_a_quieter_level_is_reached_within_ten_milliseconds_and_changes_no_time() -> None:
+    time = VirtualTime()
+    speaker = speaker_in(time)
+    await speaker.write(loud(100))
+    await time.advance(50)  # 40 heard
+    speaker.level(0.1)
+    await time.advance(30)
+    speaker.level(1)
+    await time.advance(100)
+    recorded = speaker.recording().samples.tolist()
+    assert recorded[:41] == [1000] * 41
+    assert recorded[41:50] == [900, 800, 700, 600, 500, 400, 300, 200, 100]
+    assert recorded[50:71] == [100] * 21
+    assert recorded[71:80] == [200, 300, 400, 500, 600, 700, 800, 900, 1000]
+    assert recorded[80:] == [1000] * 20
+    assert speaker.heard_at_ns(99) == START + 109 * MS
+
+
+async def test_what_is_held_goes_on_with_the_next_sample_and_nothing_is_lost_or_doubled() -> None:
+    time = VirtualTime()
+    speaker = speaker_in(time)
+    speaker.level(1)
+    await speaker.write(ramp(60))
+    await speaker.write(ramp(40, first=61))
+    await time.advance(30)  # 20 heard, 10 more are going to be, fading
+    speaker.level(0)
+    await time.advance(200)
+    assert speaker.heard == 30
+    assert speaker.ends_at_ns() == START + (230 + 10 + 70) * MS
+    speaker.level(1)
+    assert speaker.ends_at_ns() == START + (240 + 70) * MS
+    await time.advance(300)
+    assert speaker.heard == 100
+    assert speaker.heard_at_ns(29) == START + 39 * MS
+    assert speaker.heard_at_ns(30) == START + 240 * MS
+    assert speaker.heard_at_ns(99) == START + 309 * MS
+    recorded = speaker.recording().samples
+    assert len(recorded) == 100 + 200  # the gap can be heard
+    assert recorded[:20].tolist() == list(range(1, 21))
+    assert recorded[29:231].tolist() == [0] * 202  # the fade's end, the gap, the next fade's beginning
+    assert recorded[239:].tolist() == list(range(40, 101))
+
+
+async def test_all_that_is_held_is_still_to_come() -> None:
+    time = VirtualTime()
+    speaker = speaker_in(time)
+    await speaker.write(ramp(500))
+    await time.advance(110)
+    speaker.level(0)
+    draining = asyncio.ensure_future(speaker.drained())
+    await speaker.write(ramp(700))
+    writing = asyncio.ensure_future(speaker.write(ramp(10)))
+    await time.advance(5000)
+    assert not writing.done()
+    assert not draining.done()
+    ends_at_ns = speaker.ends_at_ns()
+    assert ends_at_ns is not None
+    assert ends_at_ns == time.now_ns + (10 + 500 - 110 + 700 + 10) * MS
+    speaker.level(0.5)
+    await time.advance(100)
+    assert writing.done()
+    assert not draining.done()
+    await time.advance(1100)
+    assert draining.done()
+    assert speaker.heard == 1210
+
+
+async def test_a_flush_drops_what_is_held_and_what_follows_is_as_loud_as_it_was_written() -> None:
+    time = VirtualTime()
+    speaker = speaker_in(time)
+    await speaker.write(loud(100))
+    await time.advance(30)
+    speaker.level(0)
+    await speaker.write(loud(100))
+    await time.advance(100)
+    speaker.flush()
+    draining = asyncio.ensure_future(speaker.drained())
+    await time.advance(10)
+    assert draining.done()
+    assert await speaker.write(ramp(20)) == 200
+    await time.advance(100)
+    assert speaker.heard == 30 + 20
+    assert speaker.heard_at_ns(30) is None
+    assert speaker.recording().samples[-20:].tolist() == list(range(1, 21))
+
+
+async def test_a_flush_fades_from_where_the_level_is() -> None:
+    time = VirtualTime()
+    speaker = speaker_in(time)
+    await speaker.write(loud(100))
+    await time.advance(30)
+    speaker.level(0.1)
+    await time.advance(30)
+    speaker.flush()
+    await speaker.write(loud(5))
+    await time.advance(100)
+    recorded = speaker.recording().samples
+    assert recorded[50:60].tolist() == [100, 89, 78, 67, 56, 44, 33, 22, 11, 0]
+    assert recorded[60:].tolist() == [1000] * 5
+
+
+async def test_going_on_while_the_fade_is_still_to_be_heard_leaves_only_a_short_gap() -> None:
+    time = VirtualTime()
+    speaker = speaker_in(time)
+    await speaker.write(loud(100))
+    await time.advance(30)
+    speaker.level(0)
+    await time.advance(4)
+    speaker.level(1)
+    await time.advance(200)
+    assert speaker.heard == 100
+    assert speaker.heard_at_ns(30) == START + 44 * MS
+    recorded = speaker.recording().samples
+    assert recorded[20:30].tolist() == [1000, 889, 778, 667, 556, 444, 333, 222, 111, 0]
+    assert recorded[30:34].tolist() == [0] * 4
+    assert recorded[34:44].tolist() == [0, 111, 222, 333, 444, 556, 667, 778, 889, 1000]
+
+
+@pytest.mark.parametrize("gain", [-0.1, 1.1])
+async def test_a_level_that_would_clip_is_refused(gain: float) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        speaker_in(VirtualTime()).level(gain)
+
+
+async def test_a_speaker_to_nowhere_holds_too() -> None:
+    time = VirtualTime()
+    speaker = WavSpeaker(rate_hz=1000, clock=time.clock, sleep=time.sleep, longest_s=0)
+    await speaker.write(ramp(100))
+    await time.advance(30)
+    speaker.level(0)
+    await time.advance(100)
+    assert speaker.heard == 30
+    speaker.level(1)
+    await time.advance(200)
+    assert speaker.heard == 100
+    assert len(speaker.recording().samples) == 0

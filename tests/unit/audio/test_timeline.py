@@ -45,3 +45,14 @@ def test_memory_is_bounded_and_the_count_stays_right() -> None:
         timeline.play(k, 1, k * 10 * MS)
     assert timeline.heard(10**12 * MS) == LONGEST_MEMORY + 50
     assert timeline.heard_at_ns(0, 10**12) is None
+
+
+def test_a_cut_tells_where_what_was_cut_begins() -> None:
+    timeline = Timeline(1000)
+    timeline.play(0, 10, 100 * MS)
+    timeline.play(10, 10, 150 * MS)
+    assert timeline.cut(160 * MS) is None
+    assert timeline.cut(153 * MS) == 13
+    assert timeline.cut(120 * MS) == 10
+    assert timeline.cut(100 * MS) == 0
+    assert timeline.cut(100 * MS) is None
