@@ -79,7 +79,7 @@ def words() -> Iterator[str]:
         yield f"| {name} | {', '.join(f'`{value}`' for value in typing.get_args(getattr(wire, name)))} |"
 
 
-TURN, DRAFT, OTHER = TurnId(1), DraftId(1), DraftId(9)
+TURN, NEXT, DRAFT, OTHER = TurnId(1), TurnId(2), DraftId(1), DraftId(9)
 
 PHASES: dict[str, machine.Phase] = {
     "Listening": machine.Listening(),
@@ -90,26 +90,44 @@ PHASES: dict[str, machine.Phase] = {
     "Recognizing": machine.Recognizing(TURN, DRAFT, endpoint_ns=0),
     "Answering, not heard yet": machine.Answering(TURN, DRAFT, "q", aloud=True, endpoint_ns=0),
     "Answering, heard": machine.Answering(TURN, DRAFT, "q", aloud=True, heard="a", endpoint_ns=0),
+    "Hearing, over an answer": machine.Hearing(
+        NEXT,
+        silence_ms=64,
+        draft=machine.Draft(OTHER),
+        made=1,
+        over=machine.Answering(TURN, DRAFT, "q", aloud=True, heard="a"),
+    ),
+    "Recognizing, over an answer": machine.Recognizing(
+        NEXT, OTHER, endpoint_ns=0, over=machine.Answering(TURN, DRAFT, "q", aloud=True, heard="a")
+    ),
 }
 
 HAPPENINGS: dict[str, events.Event] = {
+    "VoiceNoticed": events.VoiceNoticed(1),
+    "VoiceFaded": events.VoiceFaded(1),
     "SpeechStarted": events.SpeechStarted(1),
     "SpeechStarted (too late to take back)": events.SpeechStarted(2_000_000_000),
     "Pause (64 ms)": events.Pause(1, 64),
     "Pause (192 ms)": events.Pause(1, 192),
     "Judged (complete)": events.Judged(1, TURN, 0, 0.9),
     "SpeechResumed": events.SpeechResumed(1),
+    "SpeechSure": events.SpeechSure(1),
     "UtteranceFull": events.UtteranceFull(1),
     "MicrophoneLost": events.MicrophoneLost(1),
     "Transcribed (words)": events.Transcribed(1, DRAFT, "q"),
     "Transcribed (nothing)": events.Transcribed(1, DRAFT, ""),
-    "Transcribed (of another draft)": events.Transcribed(1, OTHER, "q"),
+    "Transcribed (of another draft)": events.Transcribed(1, OTHER, "words"),
+    "Transcribed (of another draft, a sign of listening)": events.Transcribed(1, OTHER, "mhm"),
+    "Transcribed (of another draft, a wish for silence)": events.Transcribed(1, OTHER, "stop"),
     "Heard": events.Heard(1, DRAFT, "a"),
     "Answered": events.Answered(1, DRAFT, spoken=True),
     "Failed": events.Failed(1, DRAFT, "excuse_llm"),
     "Asked": events.Asked(1, "q", aloud=True),
     "SayRequested": events.SayRequested(1, "s"),
     "ListenRequested": events.ListenRequested(1),
+    "Pressed": events.Pressed(1),
+    "Released": events.Released(1),
+    "ModeSet (muted)": events.ModeSet(1, "muted"),
     "StopRequested": events.StopRequested(1),
 }
 

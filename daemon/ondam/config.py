@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pydantic
+from pydantic_core import PydanticCustomError
 
 from ondam import messages
 from ondam.schema import Table, check, read_toml
@@ -37,8 +38,16 @@ class DetectConfig(Table):
     threshold: Probability
     release: Probability
     min_speech_ms: PositiveInt
+    sure_ms: PositiveInt
     pre_roll_ms: Annotated[int, pydantic.Field(ge=300, le=5000)]
     max_utterance_s: Annotated[int, pydantic.Field(ge=5, le=1800)]
+
+
+class BargeInConfig(Table):
+    """``[barge_in]``: speaking over an answer."""
+
+    enabled: bool
+    duck: Probability
 
 
 class EndpointConfig(Table):
@@ -81,12 +90,72 @@ class LlmConfig(Table):
     system_prompt_ko: str
     system_prompt_en: str
     history_turns: Annotated[int, pydantic.Field(ge=0, le=200)]
+    context_tokens: Annotated[int, pydantic.Field(ge=0)]
     first_token_timeout_s: Positive
     idle_timeout_s: Positive
 
     def system_prompt(self, language: Language) -> str:
         """The instruction to the language model."""
         return self.system_prompt_ko if language == "ko" else self.system_prompt_en
+
+
+class AnswerConfig(Table):
+    """``[answer]``: how long an answer may keep the user waiting."""
+
+    within_s: Positive
+
+
+class FillerConfig(Table):
+    """``[filler]``: what is said while an answer takes its time."""
+
+    after_ms: Annotated[int, pydantic.Field(ge=0, le=60_000)]
+
+
+def _one_or_several(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+class CannedConfig(Table):
+    """``[[canned]]``: an answer of the user's own, given without the language model."""
+
+    match: Annotated[list[str], pydantic.BeforeValidator(_one_or_several)] = []
+    pattern: str | None = pydantic.Field(default=None, validate_default=True)
+    say: Annotated[list[str], pydantic.BeforeValidator(_one_or_several)]
+    language: Literal["ko", "en"] | None = None
+
+    @pydantic.field_validator("match")
+    @classmethod
+    def _says_something(cls, match: list[str]) -> list[str]:
+        from ondam.speech.canned import normalised
+
+        if not all(normalised(text) for text in match):
+            raise PydanticCustomError("canned_match_empty", "an entry has no letter and no digit")
+        return match
+
+    @pydantic.field_validator("pattern")
+    @classmethod
+    def _is_regular(cls, pattern: str | None, info: pydantic.ValidationInfo) -> str | None:
+        from ondam.speech.canned import compiled
+
+        if not pattern:
+            # A match that is wrong itself has been told, and is not there.
+            if not info.data.get("match", ["?"]):
+                raise PydanticCustomError("canned_matches_nothing", "neither match nor pattern is given")
+            return None
+        try:
+            compiled(pattern)
+        except ValueError as error:
+            raise PydanticCustomError(
+                "canned_pattern_broken", "not a regular expression: {reason}", {"reason": str(error)}
+            ) from error
+        return pattern
+
+    @pydantic.field_validator("say")
+    @classmethod
+    def _can_be_said(cls, say: list[str]) -> list[str]:
+        if not say or not all(any(sign.isalnum() for sign in text) for text in say):
+            raise PydanticCustomError("canned_say_empty", "there is nothing that can be said")
+        return say
 
 
 class TtsConfig(Table):
@@ -129,12 +198,16 @@ class Config(Table):
     """Everything that can be set. See ``defaults.toml`` for each value's reason."""
 
     language: Literal["auto", "ko", "en"]
+    canned: list[CannedConfig]
     audio: AudioConfig
     detect: DetectConfig
+    barge_in: BargeInConfig
     endpoint: EndpointConfig
     drafts: DraftsConfig
     stt: SttConfig
     llm: LlmConfig
+    answer: AnswerConfig
+    filler: FillerConfig
     tts: TtsConfig
     supervisor: SupervisorConfig
     journal: JournalConfig

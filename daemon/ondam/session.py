@@ -10,21 +10,27 @@ from typing import Any, assert_never
 
 import numpy as np
 
+from ondam import messages
 from ondam.config import Config
 from ondam.dialog.actions import (
+    Acknowledge,
     Action,
     Cancel,
     CloseUtterance,
     Commit,
+    Duck,
     EndTurn,
     Excuse,
+    Hold,
     JudgePause,
     OpenUtterance,
     Recognize,
     ReopenUtterance,
     Respond,
+    Resume,
     Say,
 )
+from ondam.dialog.attention import Attention
 from ondam.dialog.endpointing import Drafting, Endpointing, Silence, SmartTurn
 from ondam.dialog.events import (
     Asked,
@@ -32,7 +38,10 @@ from ondam.dialog.events import (
     Judged,
     ListenRequested,
     MicrophoneLost,
+    ModeSet,
     Pause,
+    Pressed,
+    Released,
     SayRequested,
     StopRequested,
 )
@@ -45,7 +54,7 @@ from ondam.pipeline.gate import Gate
 from ondam.pipeline.ports import EndOfTurn, Engines, Microphone, Speaker, VoiceActivity
 from ondam.pipeline.recognize import mark_last_voice
 from ondam.pipeline.runner import DraftRunner
-from ondam.types import HEARING_RATE_HZ, DraftId, Language, Nanoseconds, TurnId
+from ondam.types import HEARING_RATE_HZ, DraftId, Language, Mode, Nanoseconds, Samples, TurnId
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +80,10 @@ class Session:
         finished: Callable[[Turn], None],
         changed: Callable[[dict[str, Any]], None],
         history: History | None = None,
+        attention: Attention | None = None,
+        full_duplex: Callable[[], bool] = lambda: False,
     ) -> None:
+        """``full_duplex``: whether the microphone brings nothing of the answer while that sounds."""
         self.name = name
         self.microphone = microphone
         self.speaker = speaker
@@ -88,13 +100,15 @@ class Session:
             _endpointing(config, judged=end_of_turn is not None),
             history or History(config.llm.history_turns),
             _drafting(config),
+            attention=attention or Attention(language=language),
         )
+        self._full_duplex = full_duplex
         self._turns: dict[TurnId, Turn] = {}
         self._runners: dict[DraftId, DraftRunner] = {}
         self._early: set[DraftId] = set()
-        """Drafts of the turn under way that were begun before its endpoint."""
-        self._utterance = Utterance(())
-        """The last one that was closed."""
+        """Drafts that were begun before their turn's endpoint."""
+        self._utterances: dict[TurnId, Utterance] = {}
+        """What was said in the turns under way, as far as it is over."""
         self._judging: set[asyncio.Task[None]] = set()
         self._waiting: dict[TurnId, asyncio.Future[Turn]] = {}
         self._deaf = False
@@ -121,17 +135,58 @@ class Session:
             case _:
                 assert_never(self._state.phase)
 
+    @property
+    def mode(self) -> Mode:
+        """When the microphone counts."""
+        return self._state.attention.mode
+
+    def set_mode(self, mode: Mode) -> None:
+        """From now on the microphone counts as ``mode`` says; closing it for "muted" is the caller's."""
+        if mode == self.mode:
+            return
+        self.handle(ModeSet(self._clock(), mode))
+        self._changed({"type": "mode", "session": self.name, "mode": mode})
+
+    @property
+    def pressed(self) -> bool:
+        """The talk button is held down."""
+        return isinstance(self._state.phase, Hearing) and self._state.phase.pressed
+
+    def press(self) -> None:
+        """The talk button went down: whatever comes until ``release`` is one utterance."""
+        if not self.pressed:
+            self.handle(Pressed(self._clock()))
+
+    def release(self) -> None:
+        """The talk button was let go: the user has finished."""
+        self.handle(Released(self._clock()))
+
+    def cue(self, samples: Samples) -> None:
+        """Play a short sound of ours, unless an answer is sounding."""
+        self._gate.cue(samples)
+
     async def run(self) -> None:
         """Listen until the microphone is closed."""
         async for block in self.microphone.blocks():
             if self._hears_itself():
                 continue
+            if not self._state.attention.hears and not isinstance(self._state.phase, Hearing):
+                self._detector.keep(block)
+                continue
             for event in self._detector.hear(block):
                 self.handle(event)
 
+    async def hear(self, microphone: Microphone) -> None:
+        """Listen to another microphone, once the one before was closed."""
+        self.microphone = microphone
+        self._detector.forget()
+        await self.run()
+
     def _hears_itself(self) -> bool:
         """Half-duplex: while the answer is in the room, the microphone is not listened to."""
-        sounding = self._gate.sounding(self._config.audio.tail_ms * 1_000_000)
+        sounding = self._gate.sounding(self._config.audio.tail_ms * 1_000_000) and not (
+            self._config.barge_in.enabled and self._full_duplex()
+        )
         if self._deaf and not sounding:
             self._detector.forget()
         self._deaf = sounding
@@ -194,9 +249,11 @@ class Session:
         before = self.phase
         if isinstance(event, Pause) and isinstance(self._state.phase, Hearing):
             self._mark_pause(self._state.phase.turn, event)
-        if isinstance(self._state.phase, Answering):
+        phase = self._state.phase
+        answering = phase.over if isinstance(phase, Hearing | Recognizing) else phase
+        if isinstance(answering, Answering):
             # What was heard up to this very moment is part of what the machine decides on.
-            heard = self._runners[self._state.phase.draft].heard()
+            heard = self._runners[answering.draft].heard()
             if heard is not None:
                 self._state, _ = step(self._state, heard)
         self._state, actions = step(self._state, event)
@@ -215,10 +272,12 @@ class Session:
                 self._new_turn(action.turn)
                 self._detector.open(by_hand=action.by_hand)
             case ReopenUtterance():
-                self._turns[action.turn].taken_back += 1
                 self._detector.reopen()
             case CloseUtterance():
-                self._utterance = self._detector.close()
+                utterance = self._detector.close()
+                if action.meant:
+                    self._utterances[action.turn] = utterance
+                    self._turns[action.turn].marks.replace("endpoint", self._clock())
             case JudgePause():
                 self._judge(action)
             case Recognize():
@@ -230,6 +289,15 @@ class Session:
                     self._tell_words(runner)
             case Say():
                 self._new_runner(action.turn, action.draft).say(action.text, action.language)
+            case Acknowledge():
+                said = messages.text("called_by_name", self._language)
+                self._runners[action.draft].say(said)
+            case Duck():
+                self._gate.level(action.draft, self._config.barge_in.duck)
+            case Hold():
+                self._gate.level(action.draft, 0.0)
+            case Resume():
+                self._gate.level(action.draft, 1.0)
             case Commit():
                 self._commit(action)
             case Excuse():
@@ -244,19 +312,19 @@ class Session:
 
     def _commit(self, action: Commit) -> None:
         runner = self._runners[action.draft]
-        turn = self._turns[action.turn]
-        if self._utterance.blocks:
-            turn.marks.replace("endpoint", self._clock())
         runner.commit()
         self._tell_words(runner)
 
     def _cancel(self, action: Cancel) -> None:
         runner = self._runners[action.draft]
         runner.cancel()
-        taken_back = isinstance(self._state.phase, Hearing) and self._state.phase.turn == action.turn
+        turn = self._turns[action.turn]
+        phase = self._state.phase
+        taken_back = runner.committed and not isinstance(phase, Listening) and phase.turn == action.turn
+        turn.taken_back += taken_back
         if action.draft in self._early and (taken_back or not runner.committed):
-            self._turns[action.turn].drafts_dropped += 1
-            self._turns[action.turn].draft_tokens += runner.turn.streamed
+            turn.drafts_dropped += 1
+            turn.draft_tokens += runner.turn.streamed
 
     def _tell_words(self, runner: DraftRunner) -> None:
         if runner.turn.transcript:
@@ -290,7 +358,6 @@ class Session:
         task.add_done_callback(self._judging.discard)
 
     def _new_turn(self, turn: TurnId) -> Turn:
-        self._utterance = Utterance(())
         self._turns[turn] = Turn(turn, self.name, datetime.now(UTC), settled=self._engines.settled())
         return self._turns[turn]
 
@@ -316,19 +383,20 @@ class Session:
         turn = self._runners[action.draft].turn if action.draft in self._runners else begun
         llm_calls = sum(r.turn.llm_calls for r in self._runners.values() if r.turn.id == action.turn)
         self._runners = {d: r for d, r in self._runners.items() if r.turn.id != action.turn}
-        self._early.clear()
+        self._early &= self._runners.keys()
         if turn is not begun:
             turn.marks.at_ns |= begun.marks.at_ns
             turn.drafts_made, turn.drafts_dropped = begun.drafts_made, begun.drafts_dropped
             turn.draft_tokens, turn.taken_back = begun.draft_tokens, begun.taken_back
         turn.llm_calls = llm_calls
-        mark_last_voice(turn, self._utterance)
-        self._utterance = Utterance(())
+        mark_last_voice(turn, self._utterances.pop(action.turn, Utterance(())))
         turn.outcome = action.outcome
+        if action.outcome == "not_addressed":
+            turn.transcript = None  # it is nobody's business
         turn.engines = self._engines.identities()
         self._finished(turn)
         self._changed({"type": "turn", "session": self.name, "turn": turn.as_json()})
-        for number in [n for n in self._waiting if n <= action.turn]:
+        for number in [n for n in self._waiting if n <= action.turn and n not in self._turns]:
             if not (waiting := self._waiting.pop(number)).done():
                 waiting.set_result(turn)
 

@@ -14,6 +14,9 @@ Language: TypeAlias = Literal["ko", "en"]
 Stage: TypeAlias = Literal["stt", "llm", "tts"]
 """What an engine does: speech to text, answer, text to speech."""
 
+Mode: TypeAlias = Literal["open", "name", "push", "muted"]
+"""When the microphone counts: always, when addressed by name, while a button is held, never (it is closed)."""
+
 TurnId = NewType("TurnId", int)
 """A turn's number within its session, counted from 1."""
 

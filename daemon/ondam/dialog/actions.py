@@ -14,6 +14,8 @@ Outcome: TypeAlias = Literal[
     "no_speech",  # nothing was said, or nothing that has words
     "no_answer",  # the model had nothing that can be said
     "stopped",  # the user wanted silence, or went on speaking before the answer
+    "interrupted",  # the user spoke over the answer
+    "not_addressed",  # what was said was not meant for us
     "unheard",  # an answer was spoken, but the speaker was gone
     "failed",  # a stage failed; the user was told
     "lost",  # the microphone went away in the middle
@@ -37,9 +39,10 @@ class ReopenUtterance:
 
 @dataclass(frozen=True, slots=True)
 class CloseUtterance:
-    """Nothing more belongs to this utterance."""
+    """Nothing more belongs to this utterance. Not ``meant``: it adds nothing to what the user said."""
 
     turn: TurnId
+    meant: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,38 @@ class Say:
     draft: DraftId
     text: str
     language: Language | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """The user called and said no more: tell them that they are listened to. Held back until ``Commit``."""
+
+    turn: TurnId
+    draft: DraftId
+
+
+@dataclass(frozen=True, slots=True)
+class Duck:
+    """Somebody may be speaking over this answer: play it quietly."""
+
+    turn: TurnId
+    draft: DraftId
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Somebody speaks over this answer: silence, from which ``Resume`` goes on and ``Cancel`` never does."""
+
+    turn: TurnId
+    draft: DraftId
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """It was nothing: the answer goes on where it stopped, as loud as before."""
+
+    turn: TurnId
+    draft: DraftId
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +156,10 @@ Action: TypeAlias = (
     | Recognize
     | Respond
     | Say
+    | Acknowledge
+    | Duck
+    | Hold
+    | Resume
     | Commit
     | Excuse
     | Cancel

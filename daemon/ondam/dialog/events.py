@@ -5,7 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ondam.types import DraftId, Language, Nanoseconds, TurnId
+from ondam.types import DraftId, Language, Mode, Nanoseconds, TurnId
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceNoticed:
+    """Something like a voice, too short yet to be meant."""
+
+    at_ns: Nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceFaded:
+    """What was noticed is over before it was long enough to be meant."""
+
+    at_ns: Nanoseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +42,13 @@ class Pause:
 @dataclass(frozen=True, slots=True)
 class SpeechResumed:
     """The user goes on after a pause, in the same utterance."""
+
+    at_ns: Nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechSure:
+    """The utterance holds so much voice by now that it is speech, whatever its words: no cough, no "mhm"."""
 
     at_ns: Nanoseconds
 
@@ -62,6 +83,28 @@ class ListenRequested:
 
     at_ns: Nanoseconds
     patience_ms: float = 8_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Pressed:
+    """The talk button went down: everything until ``Released`` is one utterance."""
+
+    at_ns: Nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The talk button was let go: the user has finished."""
+
+    at_ns: Nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class ModeSet:
+    """From now on the microphone counts as ``mode`` says."""
+
+    at_ns: Nanoseconds
+    mode: Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +175,19 @@ class Failed:
 
 
 Event: TypeAlias = (
-    SpeechStarted
+    VoiceNoticed
+    | VoiceFaded
+    | SpeechStarted
     | Pause
     | SpeechResumed
+    | SpeechSure
     | Judged
     | UtteranceFull
     | MicrophoneLost
     | ListenRequested
+    | Pressed
+    | Released
+    | ModeSet
     | Asked
     | SayRequested
     | StopRequested

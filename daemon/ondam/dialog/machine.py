@@ -1,31 +1,34 @@
-"""The dialog machine: the only place that decides what happens next in a conversation.
+"""Whose turn is it? A pure function from a state and an event to the next state and what is to be done.
 
-``step`` is a pure function of the state and one event. It returns the new state and what is to be done;
-events of a draft that is no longer current change nothing, so a late transcript or a late failure of a
-cancelled draft can never make a second answer. See docs/dialog.md for its table.
+One answer at a time. An answer is begun as a draft in the user's pauses and becomes the answer at the
+endpoint; a user who goes on drops it, and one who goes on right after the endpoint takes that back. A voice
+over an answer holds it until it is certain whether it is meant.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from ondam.dialog.actions import (
+    Acknowledge,
     Action,
     Cancel,
     CloseUtterance,
     Commit,
+    Duck,
     EndTurn,
     Excuse,
+    Hold,
     JudgePause,
     OpenUtterance,
     Outcome,
     Recognize,
     ReopenUtterance,
     Respond,
+    Resume,
     Say,
 )
-from ondam.dialog.endpointing import NO_DRAFTS, Drafting, Endpointing
 from ondam.dialog.events import (
     Answered,
     Asked,
@@ -35,115 +38,45 @@ from ondam.dialog.events import (
     Judged,
     ListenRequested,
     MicrophoneLost,
+    ModeSet,
     Pause,
+    Pressed,
+    Released,
     SayRequested,
     SpeechResumed,
     SpeechStarted,
+    SpeechSure,
     StopRequested,
     Transcribed,
     UtteranceFull,
+    VoiceFaded,
+    VoiceNoticed,
 )
-from ondam.dialog.history import History
+from ondam.dialog.phases import Answering, Draft, Hearing, Listening, Phase, Recognizing, State
 from ondam.types import DraftId, Nanoseconds, TurnId
 
+__all__ = ["Answering", "Draft", "Hearing", "Listening", "Phase", "Recognizing", "State", "step"]
 
-@dataclass(frozen=True, slots=True)
-class Listening:
-    """Nobody speaks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """An answer that was begun in a pause, before it is certain that the user has finished."""
-
-    id: DraftId
-    words: str | None = None
-    """None until they are known."""
-    failure: str | None = None
-    """Message code; the draft is kept so that the same pause does not fail again and again."""
-    over: bool = False
-    """Nothing more will come of it, and nothing of it can be said."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hearing:
-    """The user speaks."""
-
-    turn: TurnId
-    patience_ms: float = 0.0
-    """How long an utterance that was opened by hand waits for its first voice."""
-    silence_ms: float = 0.0
-    """Of the pause that is going on; 0 in the middle of speech."""
-    pause: int = 0
-    """Its number. A verdict on an earlier pause is worth nothing."""
-    judging: bool = False
-    complete: float | None = None
-    draft: Draft | None = None
-    made: int = 0
-    """Drafts begun in this turn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recognizing:
-    """The user has finished; the words are not known yet."""
-
-    turn: TurnId
-    draft: DraftId
-    endpoint_ns: Nanoseconds | None
-    """None for an endpoint that is not to be taken back."""
-    made: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Answering:
-    """An answer is being made or played.
-
-    ``question`` is None for a text that is only read aloud. ``heard`` is None until the first sample was
-    heard. ``excuse`` is how the turn ends once the user has been told why there is no answer.
-    ``endpoint_ns`` is None where nothing was spoken, or the endpoint is not to be taken back.
-    """
-
-    turn: TurnId
-    draft: DraftId
-    question: str | None
-    aloud: bool
-    heard: str | None = None
-    excuse: Outcome | None = None
-    endpoint_ns: Nanoseconds | None = None
-    made: int = 1
-
-
-Phase: TypeAlias = Listening | Hearing | Recognizing | Answering
 Step: TypeAlias = "tuple[State, tuple[Action, ...]]"
-
-FIRST_TURN = TurnId(1)
-FIRST_DRAFT = DraftId(1)
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """A conversation between two events."""
-
-    endpointing: Endpointing
-    history: History
-    drafting: Drafting = NO_DRAFTS
-    phase: Phase = Listening()
-    next_turn: TurnId = FIRST_TURN
-    next_draft: DraftId = FIRST_DRAFT
 
 
 def step(state: State, event: Event) -> Step:
     """What ``event`` does to the conversation: the state after it, and what is to be done now."""
     match event:
+        case VoiceNoticed() | VoiceFaded():
+            return _noticed(state, event)
         case SpeechStarted():
-            return _speech_started(state, event.at_ns)
-        case Pause() | SpeechResumed() | Judged() | UtteranceFull() | MicrophoneLost():
+            return _speech_started(state, event.at_ns) if state.attention.hears else (state, ())
+        case Pause() | SpeechResumed() | SpeechSure() | Judged() | UtteranceFull() | MicrophoneLost():
             return _hearing(state, state.phase, event) if isinstance(state.phase, Hearing) else (state, ())
-        case ListenRequested():
-            state, silenced = _silenced(state)
-            state, turn = _new_turn(state)
-            hearing = Hearing(turn, event.patience_ms)
-            return replace(state, phase=hearing), (*silenced, OpenUtterance(turn, by_hand=True))
+        case Released():
+            if isinstance(state.phase, Hearing) and state.phase.pressed:
+                return _endpoint(state, state.phase, event.at_ns, final=True)
+            return state, ()
+        case ListenRequested() | Pressed():
+            return _by_hand(state, event)
+        case ModeSet():
+            return _mode_set(state, event)
         case Asked():
             state, silenced = _silenced(state)
             state, turn = _new_turn(state)
@@ -162,16 +95,10 @@ def step(state: State, event: Event) -> Step:
             return _silenced(state)
         case Transcribed():
             return _transcribed(state, event)
-        case Heard():
-            if isinstance(state.phase, Answering) and state.phase.draft == event.draft:
-                return replace(state, phase=replace(state.phase, heard=event.text)), ()
-        case Answered():
-            return _answered(state, event)
-        case Failed():
-            return _failed(state, event)
+        case Heard() | Answered() | Failed():
+            return _of_an_answer(state, event)
         case _:
             assert_never(event)
-    return state, ()
 
 
 def _new_turn(state: State) -> tuple[State, TurnId]:
@@ -184,14 +111,17 @@ def _new_draft(state: State) -> tuple[State, DraftId]:
 
 def _silenced(state: State) -> Step:
     """Whatever turn is under way ends here; the history keeps what was heard of it."""
-    listening = replace(state, phase=Listening())
     match state.phase:
         case Listening():
             return state, ()
         case Hearing() as phase:
-            return _unheard(listening, phase, "stopped")
-        case Recognizing(turn=turn, draft=draft):
-            return listening, (Cancel(turn, draft), EndTurn(turn, draft, "stopped"))
+            state, stopped = _stopped_over(state, phase)
+            state, actions = _unheard(state, phase, "stopped")
+            return state, (*stopped, *actions)
+        case Recognizing(turn=turn, draft=draft) as phase:
+            state, stopped = _stopped_over(state, phase)
+            listening = replace(state, phase=Listening())
+            return listening, (*stopped, Cancel(turn, draft), EndTurn(turn, draft, "stopped"))
         case Answering(turn=turn, draft=draft) as phase:
             remembering = replace(_remembering(state, phase), phase=Listening())
             return remembering, (Cancel(turn, draft), EndTurn(turn, draft, "stopped"))
@@ -201,25 +131,46 @@ def _silenced(state: State) -> Step:
 
 def _unheard(state: State, phase: Hearing, outcome: Outcome) -> Step:
     """The turn ends before its endpoint."""
-    dropped = (Cancel(phase.turn, phase.draft.id),) if phase.draft else ()
     return replace(state, phase=Listening()), (
-        *dropped,
+        *_dropped(phase),
         CloseUtterance(phase.turn),
         EndTurn(phase.turn, None, outcome),
     )
 
 
+def _dropped(phase: Hearing) -> tuple[Action, ...]:
+    return (Cancel(phase.turn, phase.draft.id),) if phase.draft else ()
+
+
+# The user's voice.
+
+
+def _noticed(state: State, event: VoiceNoticed | VoiceFaded) -> Step:
+    phase = state.phase
+    if not (isinstance(phase, Answering) and phase.heard is not None and state.attention.hears):
+        return state, ()
+    done = Duck if isinstance(event, VoiceNoticed) else Resume
+    return state, (done(phase.turn, phase.draft),)
+
+
 def _speech_started(state: State, at_ns: Nanoseconds) -> Step:
     phase = state.phase
+    to_us = state.called_until_ns is not None and at_ns <= state.called_until_ns
     match phase:
         case Hearing():
             return state, ()
         case Answering(heard=str()):
-            # Half-duplex: while the answer sounds, what the microphone hears may be the answer itself.
-            return state, ()
+            quieter = Duck if state.attention.picky else Hold
+            held = quieter(phase.turn, phase.draft)
+            if _can_be_taken_back(state, phase, at_ns):
+                again = Hearing(phase.turn, to_us=phase.to_us, made=phase.made, over=phase)
+                return replace(state, phase=again), (held, ReopenUtterance(phase.turn))
+            state, turn = _new_turn(state)
+            return replace(state, phase=Hearing(turn, to_us=to_us, over=phase)), (held, OpenUtterance(turn))
         case Recognizing() | Answering() if _can_be_taken_back(state, phase, at_ns):
             # A false endpoint: both pieces are one utterance, one turn.
-            hearing = Hearing(phase.turn, made=phase.made)
+            over = phase.over if isinstance(phase, Recognizing) else None
+            hearing = Hearing(phase.turn, to_us=phase.to_us, made=phase.made, over=over)
             return replace(state, phase=hearing), (
                 Cancel(phase.turn, phase.draft),
                 ReopenUtterance(phase.turn),
@@ -227,7 +178,7 @@ def _speech_started(state: State, at_ns: Nanoseconds) -> Step:
         case Listening() | Recognizing() | Answering():
             state, silenced = _silenced(state)
             state, turn = _new_turn(state)
-            return replace(state, phase=Hearing(turn)), (*silenced, OpenUtterance(turn))
+            return replace(state, phase=Hearing(turn, to_us=to_us)), (*silenced, OpenUtterance(turn))
         case _:
             assert_never(phase)
 
@@ -236,8 +187,35 @@ def _can_be_taken_back(state: State, phase: Recognizing | Answering, at_ns: Nano
     return phase.endpoint_ns is not None and (at_ns - phase.endpoint_ns) / 1e6 <= state.drafting.take_back_ms
 
 
+def _by_hand(state: State, event: ListenRequested | Pressed) -> Step:
+    pressed = isinstance(event, Pressed)
+    if pressed and isinstance(state.phase, Hearing):
+        # Who was quicker than their finger has begun already.
+        state, stopped = _stopped_over(state, state.phase)
+        assert isinstance(state.phase, Hearing)
+        return replace(state, phase=replace(state.phase, pressed=True, to_us=True)), stopped
+    state, silenced = _silenced(state)
+    state, turn = _new_turn(state)
+    patience_ms = float("inf") if isinstance(event, Pressed) else event.patience_ms
+    hearing = Hearing(turn, patience_ms, pressed, to_us=True)
+    return replace(state, phase=hearing), (*silenced, OpenUtterance(turn, by_hand=True))
+
+
+def _mode_set(state: State, event: ModeSet) -> Step:
+    attention = replace(state.attention, mode=event.mode)
+    state = replace(state, attention=attention, called_until_ns=None)
+    phase = state.phase
+    if not isinstance(phase, Hearing) or attention.hears or (event.mode == "push" and phase.to_us):
+        return state, ()
+    if phase.over:
+        return _resumed_over(state, phase, "stopped")
+    return _unheard(state, phase, "stopped")
+
+
 def _hearing(
-    state: State, phase: Hearing, event: Pause | SpeechResumed | Judged | UtteranceFull | MicrophoneLost
+    state: State,
+    phase: Hearing,
+    event: Pause | SpeechResumed | SpeechSure | Judged | UtteranceFull | MicrophoneLost,
 ) -> Step:
     match event:
         case Pause():
@@ -246,9 +224,14 @@ def _hearing(
                 return (state, ()) if patient else _unheard(state, phase, "no_speech")
             return _paused(state, replace(phase, silence_ms=event.silence_ms), event.at_ns)
         case SpeechResumed():
-            dropped = (Cancel(phase.turn, phase.draft.id),) if phase.draft else ()
-            going_on = Hearing(phase.turn, phase.patience_ms, pause=phase.pause + 1, made=phase.made)
-            return replace(state, phase=going_on), dropped
+            going_on = replace(
+                phase, silence_ms=0.0, pause=phase.pause + 1, judging=False, complete=None, draft=None
+            )
+            return replace(state, phase=going_on), _dropped(phase)
+        case SpeechSure():
+            if state.attention.picky and not phase.to_us:
+                return state, ()
+            return _stopped_over(state, phase)
         case Judged():
             if (event.turn, event.pause) != (phase.turn, phase.pause):
                 return state, ()
@@ -258,7 +241,7 @@ def _hearing(
             return _endpoint(state, phase, event.at_ns, final=True)
         case MicrophoneLost():
             # A sentence cut off by a fault is not what the user meant to say.
-            return _unheard(state, phase, "lost")
+            return _resumed_over(state, phase, "lost") if phase.over else _unheard(state, phase, "lost")
         case _:
             assert_never(event)
 
@@ -277,7 +260,7 @@ def _paused(state: State, phase: Hearing, at_ns: Nanoseconds) -> Step:
 
 
 def _perhaps_finished(state: State, phase: Hearing, at_ns: Nanoseconds) -> Step:
-    if state.endpointing.finished(phase.silence_ms, phase.complete):
+    if not phase.pressed and state.endpointing.finished(phase.silence_ms, phase.complete):
         return _endpoint(state, phase, at_ns)
     return replace(state, phase=phase), ()
 
@@ -288,56 +271,164 @@ def _endpoint(state: State, phase: Hearing, at_ns: Nanoseconds, *, final: bool =
     endpoint_ns = None if final else at_ns
     if draft is None:
         state, number = _new_draft(state)
-        recognizing = Recognizing(turn, number, endpoint_ns, phase.made + 1)
-        begun = (Recognize(turn, number), CloseUtterance(turn), Commit(turn, number))
-        return replace(state, phase=recognizing), begun
-    closed = (CloseUtterance(turn), Commit(turn, draft.id))
-    recognizing = Recognizing(turn, draft.id, endpoint_ns, phase.made)
+        recognizing = Recognizing(turn, number, endpoint_ns, phase.made + 1, phase.to_us, phase.over)
+        begun = (Recognize(turn, number), CloseUtterance(turn))
+        let_out = () if phase.over else (Commit(turn, number),)
+        return replace(state, phase=recognizing), (*begun, *let_out)
+    recognizing = Recognizing(turn, draft.id, endpoint_ns, phase.made, phase.to_us, phase.over)
     state = replace(state, phase=recognizing)
+    closed: tuple[Action, ...] = (CloseUtterance(turn),)
+    if phase.over is None:
+        closed = (*closed, Commit(turn, draft.id))
     if draft.failure is not None and draft.words is None:
         state, actions = _failed(state, Failed(at_ns, draft.id, draft.failure))
         return state, (*closed, *actions)
     if draft.words is None:
         return state, closed
     if not draft.words:
-        state, actions = _no_words(state, recognizing)
-        return state, (*closed, *actions)
-    answering = Answering(turn, draft.id, draft.words, True, endpoint_ns=endpoint_ns, made=phase.made)
-    state, actions = replace(state, phase=answering), ()
+        return replace(state, phase=Listening()), (
+            Cancel(turn, draft.id),
+            CloseUtterance(turn),
+            EndTurn(turn, draft.id, "not_addressed" if draft.unmeant else "no_speech"),
+        )
+    answering = _answering(recognizing, None if draft.called else draft.words)
+    state, actions = replace(_called(state, draft, at_ns), phase=answering), ()
     if draft.failure is not None:
         state, actions = _failed(state, Failed(at_ns, draft.id, draft.failure))
     elif draft.over:
-        state, actions = _answered(state, Answered(at_ns, draft.id))
+        state, actions = _of_an_answer(state, Answered(at_ns, draft.id))
     return state, (*closed, *actions)
 
 
-def _no_words(state: State, phase: Recognizing) -> Step:
-    return replace(state, phase=Listening()), (EndTurn(phase.turn, phase.draft, "no_speech"),)
+def _answering(phase: Recognizing, question: str | None) -> Answering:
+    return Answering(
+        phase.turn,
+        phase.draft,
+        question,
+        aloud=True,
+        endpoint_ns=phase.endpoint_ns,
+        made=phase.made,
+        to_us=phase.to_us,
+    )
+
+
+def _called(state: State, draft: Draft, at_ns: Nanoseconds) -> State:
+    """After a bare call what follows needs no name; anything else that was meant for us ends that."""
+    until_ns = at_ns + round(state.attention.called_ms * 1e6) if draft.called else None
+    return replace(state, called_until_ns=until_ns)
+
+
+# A voice over an answer.
+
+
+def _stopped_over(state: State, phase: Hearing | Recognizing) -> Step:
+    """It is meant: nothing more of the answer is heard, and history keeps what was."""
+    over = phase.over
+    if over is None:
+        return state, ()
+    state = replace(state, phase=replace(phase, over=None))
+    if over.turn == phase.turn:
+        return state, (Cancel(over.turn, over.draft),)
+    outcome = over.excuse or "interrupted"
+    return _remembering(state, over), (
+        Cancel(over.turn, over.draft),
+        EndTurn(over.turn, over.draft, outcome),
+    )
+
+
+def _resumed_over(state: State, phase: Hearing | Recognizing, outcome: Outcome) -> Step:
+    """It was nothing: the answer goes on where it stopped."""
+    over = phase.over
+    assert over is not None
+    draft = phase.draft.id if isinstance(phase, Hearing) and phase.draft else None
+    if isinstance(phase, Recognizing):
+        draft = phase.draft
+    actions: tuple[Action, ...] = (Cancel(phase.turn, draft),) if draft is not None else ()
+    if isinstance(phase, Hearing):
+        actions = (*actions, CloseUtterance(phase.turn, meant=over.turn != phase.turn))
+    if over.turn != phase.turn:
+        actions = (*actions, EndTurn(phase.turn, None, outcome))
+    return replace(state, phase=over), (*actions, Resume(over.turn, over.draft))
+
+
+def _means_it(state: State, over: Answering, turn: TurnId, question: str | None) -> bool:
+    """Whether these words, said over an answer, are meant."""
+    if question is None or not state.attention.interrupts(question):
+        return False
+    # With the same words as before nothing was added to the question that is being answered.
+    return over.turn != turn or question != over.question
+
+
+# What comes of it.
 
 
 def _transcribed(state: State, event: Transcribed) -> Step:
-    words = event.text.strip()
     match state.phase:
-        case Hearing(draft=Draft(id=draft)) as phase if phase.draft and draft == event.draft:
-            state = replace(state, phase=replace(phase, draft=replace(phase.draft, words=words)))
-            if not words:
-                return state, ()
-            return state, (Respond(phase.turn, draft, words, state.history.exchanges, aloud=True),)
+        case Hearing(draft=Draft(id=draft)) as phase if draft == event.draft:
+            return _drafted(state, phase, event)
         case Recognizing(draft=draft) as recognizing if draft == event.draft:
-            if not words:
-                return _no_words(state, recognizing)
-            answering = Answering(
-                recognizing.turn,
-                draft,
-                words,
-                aloud=True,
-                endpoint_ns=recognizing.endpoint_ns,
-                made=recognizing.made,
-            )
-            respond = Respond(recognizing.turn, draft, words, state.history.exchanges, aloud=True)
-            return replace(state, phase=answering), (respond,)
+            return _recognized(state, recognizing, event)
         case _:
             return state, ()
+
+
+def _drafted(state: State, phase: Hearing, event: Transcribed) -> Step:
+    """The words are known before it is certain that the user has finished."""
+    assert phase.draft is not None
+    drafted = phase.draft
+    question = state.attention.question(event.text, to_us=phase.to_us)
+    stopped: tuple[Action, ...] = ()
+    if phase.over is not None:
+        if not _means_it(state, phase.over, phase.turn, question):
+            return _resumed_over(state, phase, _why_not(event, question))
+        if state.attention.dismisses(event.text):
+            return _dismissed(state, phase)
+        state, stopped = _stopped_over(state, phase)
+        phase = replace(phase, over=None)
+    draft = replace(
+        drafted,
+        words=event.text.strip() if question == "" else question or "",
+        called=question == "",
+        unmeant=question is None and bool(event.text.strip()),
+    )
+    state = replace(state, phase=replace(phase, draft=draft))
+    return state, (*stopped, *_begun(state, phase.turn, draft))
+
+
+def _recognized(state: State, phase: Recognizing, event: Transcribed) -> Step:
+    question = state.attention.question(event.text, to_us=phase.to_us)
+    stopped: tuple[Action, ...] = ()
+    if phase.over is not None:
+        if not _means_it(state, phase.over, phase.turn, question):
+            return _resumed_over(state, phase, _why_not(event, question))
+        if state.attention.dismisses(event.text):
+            return _dismissed(state, phase)
+        state, stopped = _stopped_over(state, phase)
+        stopped = (*stopped, Commit(phase.turn, phase.draft))
+    if question is None:
+        ended = EndTurn(phase.turn, phase.draft, _why_not(event, question))
+        return replace(state, phase=Listening()), (*stopped, ended)
+    draft = Draft(phase.draft, event.text.strip() if question == "" else question, called=question == "")
+    answering = _answering(phase, None if draft.called else draft.words)
+    state = replace(_called(state, draft, event.at_ns), phase=answering)
+    return state, (*stopped, *_begun(state, phase.turn, draft))
+
+
+def _why_not(event: Transcribed, question: str | None) -> Outcome:
+    return "not_addressed" if question is None and event.text.strip() else "no_speech"
+
+
+def _begun(state: State, turn: TurnId, draft: Draft) -> tuple[Action, ...]:
+    if draft.called:
+        return (Acknowledge(turn, draft.id),)
+    if not draft.words:
+        return ()
+    return (Respond(turn, draft.id, draft.words, state.history.exchanges, aloud=True),)
+
+
+def _dismissed(state: State, phase: Hearing | Recognizing) -> Step:
+    """ "Stop", said over an answer, is done and needs no answer."""
+    return _silenced(replace(state, phase=phase))
 
 
 def _remembering(state: State, phase: Answering) -> State:
@@ -345,6 +436,34 @@ def _remembering(state: State, phase: Answering) -> State:
     if phase.question is None or phase.excuse:
         return state
     return replace(state, history=state.history.with_exchange(phase.question, phase.heard or ""))
+
+
+def _of_an_answer(state: State, event: Heard | Answered | Failed) -> Step:
+    phase = state.phase
+    if isinstance(phase, Hearing | Recognizing) and phase.over and phase.over.draft == event.draft:
+        return _of_the_held(state, phase, phase.over, event)
+    match event:
+        case Heard():
+            if isinstance(phase, Answering) and phase.draft == event.draft:
+                return replace(state, phase=replace(phase, heard=event.text)), ()
+            return state, ()
+        case Answered():
+            return _answered(state, event)
+        case Failed():
+            return _failed(state, event)
+        case _:
+            assert_never(event)
+
+
+def _of_the_held(
+    state: State, phase: Hearing | Recognizing, over: Answering, event: Heard | Answered | Failed
+) -> Step:
+    """The answer that is held may still come to its end, say because its speaker is gone."""
+    if isinstance(event, Heard) or over.turn != phase.turn:
+        after, actions = _of_an_answer(replace(state, phase=over), event)
+        left = after.phase if isinstance(after.phase, Answering) else None
+        return replace(after, phase=replace(phase, over=left)), actions
+    return replace(state, phase=replace(phase, over=None)), (Cancel(over.turn, over.draft),)
 
 
 def _answered(state: State, event: Answered) -> Step:
@@ -373,8 +492,11 @@ def _failed(state: State, event: Failed) -> Step:
             failed = replace(phase.draft, failure=event.code)
             return replace(state, phase=replace(phase, draft=failed)), ()
         case Recognizing(turn=turn, draft=draft) as recognizing if draft == event.draft:
+            state, stopped = _stopped_over(state, recognizing)
+            let_out = (Commit(turn, draft),) if recognizing.over else ()
             answering = Answering(turn, draft, None, aloud=True, endpoint_ns=recognizing.endpoint_ns)
-            return _excusing(state, answering, event.code, "failed")
+            state, excused = _excusing(state, answering, event.code, "failed")
+            return state, (*stopped, *let_out, *excused)
         case Answering(turn=turn, draft=draft) as answering if draft == event.draft:
             if answering.excuse:  # The excuse itself could not be played; the fault is shown all the same.
                 return replace(state, phase=Listening()), (EndTurn(turn, draft, answering.excuse),)

@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ondam.config import DetectConfig
-from ondam.dialog.events import Event, Pause, SpeechResumed, SpeechStarted, UtteranceFull
+from ondam.dialog.events import (
+    Event,
+    Pause,
+    SpeechResumed,
+    SpeechStarted,
+    SpeechSure,
+    UtteranceFull,
+    VoiceFaded,
+    VoiceNoticed,
+)
 from ondam.pipeline.capture import Capture, Utterance
 from ondam.pipeline.ports import VoiceActivity
 from ondam.types import HEARING_RATE_HZ, Block, Nanoseconds, Samples
@@ -25,7 +34,7 @@ class Detector:
         self._listening = False
         """An utterance is open."""
         self._voiced_samples = 0
-        """Voice in a row before an utterance is opened."""
+        """Voice in a row before an utterance is opened; after that, all voice in it."""
         self._silent_samples = 0
         self._heard_voice = False
         self.probability = 0.0
@@ -46,17 +55,27 @@ class Detector:
             self.probability = self._voice(piece)
             if self._listening:
                 yield from self._in_utterance(frame)
-            elif self._began(frame):
-                yield SpeechStarted(self._clock())
+            else:
+                yield from self._outside(frame)
         if self._listening and self._capture.full:
             yield UtteranceFull(self._clock())
 
-    def _began(self, frame: int) -> bool:
+    def keep(self, block: Block) -> None:
+        """Remember ``block`` as pre-roll of an utterance opened by hand; no voice is looked for."""
+        self._capture.add(block)
+
+    def _outside(self, frame: int) -> Iterator[Event]:
+        noticed = self._voiced_samples > 0
         if self.probability < self._config.threshold:
             self._voiced_samples = 0
-            return False
+            if noticed:
+                yield VoiceFaded(self._clock())
+            return
         self._voiced_samples += frame
-        return self._voiced_samples * 1000 >= self._config.min_speech_ms * HEARING_RATE_HZ
+        if not noticed:
+            yield VoiceNoticed(self._clock())
+        if self._voiced_samples * 1000 >= self._config.min_speech_ms * HEARING_RATE_HZ:
+            yield SpeechStarted(self._clock())
 
     def _in_utterance(self, frame: int) -> Iterator[Event]:
         # Hysteresis: inside an utterance a lower probability still counts as voice.
@@ -66,6 +85,10 @@ class Detector:
             self._heard_voice = True
             if resumed:
                 yield SpeechResumed(self._clock())
+            before, self._voiced_samples = self._voiced_samples, self._voiced_samples + frame
+            sure = self._config.sure_ms * HEARING_RATE_HZ // 1000
+            if before < sure <= self._voiced_samples:
+                yield SpeechSure(self._clock())
             return
         self._silent_samples += frame
         yield Pause(self._clock(), self._silent_samples * 1000 / HEARING_RATE_HZ, self._heard_voice)
@@ -91,7 +114,7 @@ class Detector:
         return self._capture.so_far()
 
     def close(self) -> Utterance:
-        """End the utterance and hand it over."""
+        """End the utterance and hand it over. It can be reopened for a while."""
         self._listening = False
         self._silent_samples = 0
         self._voiced_samples = 0

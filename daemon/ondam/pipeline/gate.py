@@ -21,10 +21,13 @@ class Gate:
         self._speaker = speaker
         self._clock = clock
         self._open: DraftId | None = None
+        self._held_back = False
+        """The open draft plays at level 0."""
+        self._cueing: asyncio.Task[None] | None = None
         self._held: dict[DraftId, asyncio.Event] = {}
         """Set when the gate has decided: the draft is open, or gone."""
         self._dropped_at_ns: Nanoseconds | None = None
-        """When sound was dropped that nothing was let through after."""
+        """When sound was dropped or held back that nothing was let through after."""
 
     @property
     def rate_hz(self) -> int:
@@ -48,11 +51,33 @@ class Gate:
         if self._open != draft:
             return
         self._open = None
+        self._held_back = False
         now_ns = self._clock()
         if (self._speaker.ends_at_ns() or 0) > now_ns:
             self._dropped_at_ns = now_ns
         # Also when nothing is to come: a write may wait for a speaker that has just been given up.
         self._speaker.flush()
+
+    def level(self, draft: DraftId, gain: float) -> None:
+        """How loud this draft plays: 1.0 as it was made; 0.0 holds it back, and nothing is lost."""
+        if self._open != draft:
+            return
+        now_ns = self._clock()
+        self._held_back = not gain
+        if gain:
+            self._dropped_at_ns = None
+        elif (self._speaker.ends_at_ns() or 0) > now_ns:
+            self._dropped_at_ns = now_ns
+        self._speaker.level(gain)
+
+    def cue(self, samples: Samples) -> None:
+        """Play a short sound that belongs to no answer, unless one is sounding."""
+        if self._cueing is None or self._cueing.done():
+            self._cueing = asyncio.create_task(self._cue(samples), name="cue")
+
+    async def _cue(self, samples: Samples) -> None:
+        if self._open is None or (self._speaker.ends_at_ns() or 0) <= self._clock():
+            await self._speaker.write(samples)
 
     async def write(self, draft: DraftId, samples: Samples) -> int | None:
         """Queue ``samples`` of ``draft`` once it is open; the number of the first, None when it never is."""
@@ -60,7 +85,8 @@ class Gate:
             await held.wait()
         if self._open != draft or not len(samples):
             return None
-        self._dropped_at_ns = None
+        if not self._held_back:
+            self._dropped_at_ns = None
         first = await self._speaker.write(samples)
         if self._open != draft:  # dropped while it waited for room, and with it these samples
             return None

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ondam.dialog.actions import (
+    Acknowledge,
     Action,
     Cancel,
     CloseUtterance,
     Commit,
+    Duck,
     EndTurn,
     Excuse,
+    Hold,
     JudgePause,
     OpenUtterance,
     Recognize,
     ReopenUtterance,
     Respond,
+    Resume,
     Say,
 )
+from ondam.dialog.attention import Attention
 from ondam.dialog.endpointing import Drafting, Silence, SmartTurn
 from ondam.dialog.events import (
     Answered,
@@ -29,13 +36,19 @@ from ondam.dialog.events import (
     Judged,
     ListenRequested,
     MicrophoneLost,
+    ModeSet,
     Pause,
+    Pressed,
+    Released,
     SayRequested,
     SpeechResumed,
     SpeechStarted,
+    SpeechSure,
     StopRequested,
     Transcribed,
     UtteranceFull,
+    VoiceFaded,
+    VoiceNoticed,
 )
 from ondam.dialog.history import Exchange, History
 from ondam.dialog.machine import Answering, Hearing, Listening, Recognizing, State, step
@@ -99,10 +112,160 @@ def test_a_late_transcript_of_a_cancelled_turn_makes_no_second_answer() -> None:
     assert run(before, Transcribed(3, A, "late")) == (before, [])
 
 
-def test_voice_while_the_answer_sounds_is_our_own_voice() -> None:
-    state, _ = run(fresh(), Asked(0, "q", aloud=True), Heard(1, A, ""))
-    after, done = run(state, SpeechStarted(2))
-    assert (after, done) == (state, [])
+def sounding() -> State:
+    """An answer whose first words were heard, and no endpoint to take back."""
+    return run(smart(), Asked(0, "Count.", aloud=True), Heard(1, A, "One, two,"))[0]
+
+
+def test_the_first_sign_of_a_voice_ducks_the_answer_and_its_end_brings_it_back() -> None:
+    _, done = run(sounding(), VoiceNoticed(2), VoiceFaded(3))
+    assert done == [Duck(ONE, A), Resume(ONE, A)]
+
+
+def test_a_voice_over_an_answer_holds_it_and_words_end_it() -> None:
+    state, done = run(
+        sounding(), VoiceNoticed(2), SpeechStarted(3), Pause(4, 64), Transcribed(5, B, "No, wait.")
+    )
+    assert done == [
+        Duck(ONE, A),
+        Hold(ONE, A),
+        OpenUtterance(TWO),
+        Recognize(TWO, B),
+        JudgePause(TWO, 0),
+        Cancel(ONE, A),
+        EndTurn(ONE, A, "interrupted"),
+        Respond(TWO, B, "No, wait.", (Exchange("Count.", "One, two,"),), aloud=True),
+    ]
+    assert isinstance(state.phase, Hearing)
+
+
+def test_a_listener_who_says_yes_or_coughs_lets_the_answer_go_on() -> None:
+    for words in ("", "Mhm.", "Yeah, okay.", "응, 그래."):
+        state, _ = run(sounding(), SpeechStarted(3), Pause(4, 64))
+        state, done = run(state, Transcribed(5, B, words))
+        assert done == [
+            Cancel(TWO, B),
+            CloseUtterance(TWO),
+            EndTurn(TWO, None, "no_speech"),
+            Resume(ONE, A),
+        ]
+        assert isinstance(state.phase, Answering)
+        assert state.phase.draft == A
+        state, done = run(state, Heard(6, A, "One, two, three."), Answered(7, A))
+        assert state.history.exchanges == (Exchange("Count.", "One, two, three."),)
+
+
+def test_enough_voice_over_an_answer_ends_it_before_its_words_are_known() -> None:
+    state, done = run(sounding(), SpeechStarted(3), SpeechSure(4))
+    assert done[-2:] == [Cancel(ONE, A), EndTurn(ONE, A, "interrupted")]
+    assert isinstance(state.phase, Hearing)
+    assert state.phase.over is None
+
+
+def test_stop_said_over_an_answer_is_done_and_not_answered() -> None:
+    for words in ("Stop.", "그만.", "조용히 해"):
+        state, done = run(sounding(), SpeechStarted(3), Pause(4, 64), Transcribed(5, B, words))
+        assert done[-5:] == [
+            Cancel(ONE, A),
+            EndTurn(ONE, A, "interrupted"),
+            Cancel(TWO, B),
+            CloseUtterance(TWO),
+            EndTurn(TWO, None, "stopped"),
+        ]
+        assert state.phase == Listening()
+        assert state.history.exchanges == (Exchange("Count.", "One, two,"),)
+
+
+def test_without_drafts_the_answer_is_held_until_the_words_are_known() -> None:
+    state, _ = run(fresh(), Asked(0, "Count.", aloud=True), Heard(1, A, "One,"))
+    state, done = run(state, SpeechStarted(3), Pause(4, 600))
+    assert done == [Hold(ONE, A), OpenUtterance(TWO), Recognize(TWO, B), CloseUtterance(TWO)]
+    nothing, done = run(state, Transcribed(5, B, "mhm"))
+    assert done == [Cancel(TWO, B), EndTurn(TWO, None, "no_speech"), Resume(ONE, A)]
+    assert isinstance(nothing.phase, Answering)
+    _, done = run(state, Transcribed(5, B, "What?"))
+    assert done[:3] == [Cancel(ONE, A), EndTurn(ONE, A, "interrupted"), Commit(TWO, B)]
+
+
+def test_going_on_right_after_the_endpoint_over_the_answer_makes_one_utterance_of_both_pieces() -> None:
+    state, _ = run(
+        smart(), SpeechStarted(0), Pause(1, 192), Judged(2, ONE, 0, 0.9), Transcribed(3, A, "Turn off")
+    )
+    state, _ = run(state, Heard(4, A, "Sure,"))
+    state, done = run(state, SpeechStarted(1000 * MS))
+    assert done == [Hold(ONE, A), ReopenUtterance(ONE)]
+    again, done = run(state, Pause(6, 64), Transcribed(7, B, "Turn off the light."))
+    assert done[-2:] == [Cancel(ONE, A), Respond(ONE, B, "Turn off the light.", (), aloud=True)]
+    # A cough adds no words: the answer goes on, and the utterance stays what it was.
+    _, done = run(state, Pause(6, 64), Transcribed(7, B, "Turn off"))
+    assert done[-3:] == [Cancel(ONE, B), CloseUtterance(ONE, meant=False), Resume(ONE, A)]
+    assert isinstance(again.phase, Hearing)
+
+
+def test_an_answer_whose_speaker_goes_while_it_is_held_ends_and_the_user_is_heard() -> None:
+    state, done = run(sounding(), SpeechStarted(3), Answered(4, A, spoken=True))
+    assert done[-1] == EndTurn(ONE, A, "answered")
+    assert state.phase == Hearing(TWO)
+
+
+def named() -> State:
+    return replace(sounding(), attention=Attention("name", ("Ondam",), "en"))
+
+
+def test_in_name_mode_only_what_is_addressed_is_answered() -> None:
+    state = replace(smart(), attention=Attention("name", ("Ondam",), "en"))
+    spoken = (SpeechStarted(0), Pause(1, 64))
+    _, done = run(state, *spoken, Transcribed(2, A, "Pass me the salt."), Pause(3, 600))
+    assert done[-3:] == [Cancel(ONE, A), CloseUtterance(ONE), EndTurn(ONE, A, "not_addressed")]
+    _, done = run(state, *spoken, Transcribed(2, A, "Ondam, what time is it?"), Pause(3, 600))
+    assert done[-3:] == [
+        Respond(ONE, A, "what time is it?", (), aloud=True),
+        CloseUtterance(ONE),
+        Commit(ONE, A),
+    ]
+
+
+def test_after_a_bare_call_the_next_utterance_needs_no_name() -> None:
+    state = replace(smart(), attention=Attention("name", ("Ondam",), "en"))
+    state, done = run(state, SpeechStarted(0), Pause(1, 64), Transcribed(2, A, "Ondam!"), Pause(3, 600))
+    assert done[-3:] == [Acknowledge(ONE, A), CloseUtterance(ONE), Commit(ONE, A)]
+    state, done = run(state, Heard(4, A, "Yes?"), Answered(5, A))
+    assert done == [EndTurn(ONE, A, "said")]
+    late, _ = run(state, SpeechStarted(8001 * MS))
+    assert late.phase == Hearing(TWO)
+    state, done = run(state, SpeechStarted(7999 * MS), Pause(1, 64), Transcribed(2, B, "What time is it?"))
+    assert done[-1] == Respond(TWO, B, "What time is it?", (), aloud=True)
+
+
+def test_in_name_mode_a_conversation_nearby_only_makes_the_answer_quieter() -> None:
+    state, done = run(named(), SpeechStarted(3), SpeechSure(4), Pause(5, 64))
+    assert done[:2] == [Duck(ONE, A), OpenUtterance(TWO)]
+    state, done = run(state, Transcribed(6, B, "Did you see the game?"))
+    assert done[-2:] == [EndTurn(TWO, None, "not_addressed"), Resume(ONE, A)]
+    assert isinstance(state.phase, Answering)
+
+
+def test_a_button_that_is_held_ends_the_utterance_only_when_it_is_let_go() -> None:
+    state = replace(smart(), attention=Attention("push"))
+    assert run(state, SpeechStarted(0)) == (state, []), "a voice alone opens nothing"
+    state, done = run(state, Pressed(1), Pause(2, 99_999, voiced=False), Pause(3, 64), Pause(4, 5000))
+    assert done == [OpenUtterance(ONE, by_hand=True), Recognize(ONE, A), JudgePause(ONE, 0)]
+    _, done = run(state, Released(5))
+    assert done == [CloseUtterance(ONE), Commit(ONE, A)]
+    assert run(replace(state, phase=Listening()), Released(5))[1] == []
+
+
+def test_a_button_over_an_answer_ends_it_at_once() -> None:
+    _, done = run(sounding(), Pressed(2))
+    assert done == [Cancel(ONE, A), EndTurn(ONE, A, "stopped"), OpenUtterance(TWO, by_hand=True)]
+
+
+def test_muting_drops_what_is_being_said_and_lets_a_held_answer_go_on() -> None:
+    _, done = run(smart(), SpeechStarted(0), ModeSet(1, "muted"))
+    assert done[-2:] == [CloseUtterance(ONE), EndTurn(ONE, None, "stopped")]
+    state, done = run(sounding(), SpeechStarted(3), ModeSet(4, "muted"))
+    assert done[-2:] == [EndTurn(TWO, None, "stopped"), Resume(ONE, A)]
+    assert run(state, SpeechStarted(5))[1] == []
 
 
 def test_going_on_before_the_answer_sounds_cancels_it() -> None:
@@ -294,7 +457,7 @@ def test_a_draft_that_failed_is_excused_only_once_the_user_has_finished() -> Non
 
 def test_a_draft_without_words_makes_no_turn() -> None:
     _, done = run(smart(), SpeechStarted(0), Pause(1, 64), Transcribed(2, A, ""), Pause(3, 600))
-    assert done[-3:] == [CloseUtterance(ONE), Commit(ONE, A), EndTurn(ONE, A, "no_speech")]
+    assert done[-3:] == [Cancel(ONE, A), CloseUtterance(ONE), EndTurn(ONE, A, "no_speech")]
 
 
 def test_a_draft_that_cannot_be_said_is_excused_after_the_endpoint() -> None:
@@ -307,66 +470,102 @@ def test_a_draft_that_cannot_be_said_is_excused_after_the_endpoint() -> None:
 turns = st.integers(1, 6).map(TurnId)
 drafts = st.integers(1, 12).map(DraftId)
 events = st.one_of(
+    st.just(VoiceNoticed(0)),
+    st.just(VoiceFaded(0)),
     st.builds(SpeechStarted, st.sampled_from([0, 1000 * MS, 5000 * MS])),
     st.builds(Pause, st.just(0), st.sampled_from([32.0, 64.0, 192.0, 600.0, 9000.0]), st.booleans()),
     st.just(SpeechResumed(0)),
+    st.just(SpeechSure(0)),
     st.builds(Judged, st.just(0), turns, st.integers(0, 2), st.sampled_from([0.1, 0.9])),
     st.just(UtteranceFull(0)),
     st.just(MicrophoneLost(0)),
     st.just(ListenRequested(0)),
+    st.just(Pressed(0)),
+    st.just(Released(0)),
+    st.builds(ModeSet, st.just(0), st.sampled_from(["open", "name", "push", "muted"])),
     st.builds(Asked, st.just(0), st.just("q"), st.booleans()),
     st.just(SayRequested(0, "s")),
     st.just(StopRequested(0)),
-    st.builds(Transcribed, st.just(0), drafts, st.sampled_from(["", "words"])),
+    st.builds(
+        Transcribed,
+        st.just(0),
+        drafts,
+        st.sampled_from(["", "words", "mhm", "stop", "Ondam", "Ondam, words"]),
+    ),
     st.builds(Heard, st.just(0), drafts, st.sampled_from(["", "said"])),
-    st.builds(Answered, st.just(0), drafts),
+    st.builds(Answered, st.just(0), drafts, st.booleans()),
     st.builds(Failed, st.just(0), drafts, st.just("llm_down")),
 )
+
+
+class Watcher:
+    """Follows the actions as a person in the room would, and objects."""
+
+    def __init__(self) -> None:
+        self.turns: list[TurnId] = []
+        """Under way: one, and while a voice is over its answer that of the voice."""
+        self.ended: set[TurnId] = set()
+        self.drafts: dict[DraftId, TurnId] = {}
+        self.dropped: set[DraftId] = set()
+        self.let_out: DraftId | None = None
+        self.held = False
+
+    def see(self, action: Action) -> None:
+        match action:
+            case OpenUtterance():
+                assert not self.turns or self.let_out, "two turns, and no answer to speak over"
+                self.turns.append(action.turn)
+            case Recognize() | Say() | Respond() | Acknowledge():
+                if not self.turns:
+                    self.turns.append(action.turn)
+                assert action.turn in self.turns
+                assert action.draft not in self.dropped
+                self.drafts[action.draft] = action.turn
+                others = set(self.drafts) - {action.draft, self.let_out}
+                assert not others, "two answers in the making"
+            case Commit():
+                assert action.draft in self.drafts
+                assert self.let_out is None, "two answers at once"
+                self.let_out = action.draft
+            case Cancel():
+                assert action.draft in self.drafts
+                del self.drafts[action.draft]
+                self.dropped.add(action.draft)
+                if action.draft == self.let_out:
+                    self.let_out, self.held = None, False
+            case Excuse():
+                assert action.draft == self.let_out
+            case Duck() | Hold() | Resume():
+                assert action.draft == self.let_out
+                self.held = isinstance(action, Hold)
+            case EndTurn():
+                assert action.turn in self.turns
+                assert action.turn not in self.ended
+                self.turns.remove(action.turn)
+                self.ended.add(action.turn)
+                self.drafts = {d: turn for d, turn in self.drafts.items() if turn != action.turn}
+                if self.let_out not in self.drafts:
+                    self.let_out, self.held = None, False
+            case CloseUtterance() | ReopenUtterance() | JudgePause():
+                assert action.turn in self.turns
 
 
 @given(st.lists(events, max_size=80), st.booleans())
 def test_whatever_happens_one_answer_at_a_time_and_no_dropped_draft_is_ever_let_out(
     happened: list[Event], drafting: bool
 ) -> None:
-    state = smart() if drafting else fresh()
-    turn: TurnId | None = None
-    ended: set[TurnId] = set()
-    alive: set[DraftId] = set()
-    dropped: set[DraftId] = set()
-    let_out: DraftId | None = None
+    attention = Attention(names=("Ondam",))
+    state = replace(smart() if drafting else fresh(), attention=attention)
+    watcher = Watcher()
     for event in (*happened, StopRequested(0)):
         state, actions = step(state, event)
         for action in actions:
-            match action:
-                case OpenUtterance():
-                    assert turn is None
-                    turn = action.turn
-                case Recognize() | Say() | Respond():
-                    if turn is None:
-                        turn = action.turn
-                    assert action.turn == turn
-                    assert action.draft not in dropped
-                    alive.add(action.draft)
-                    assert len(alive) == 1, "two answers at once"
-                case Commit():
-                    assert action.draft in alive
-                    assert let_out is None
-                    let_out = action.draft
-                case Cancel():
-                    assert action.draft in alive
-                    alive.discard(action.draft)
-                    dropped.add(action.draft)
-                    let_out = None if let_out == action.draft else let_out
-                case Excuse():
-                    assert action.draft == let_out
-                case EndTurn():
-                    assert action.turn == turn
-                    assert turn not in ended
-                    ended.add(action.turn)
-                    turn, alive, let_out = None, set(), None
-                case CloseUtterance() | ReopenUtterance() | JudgePause():
-                    assert action.turn == turn
-        assert isinstance(state.phase, Listening) == (turn is None)
+            watcher.see(action)
+        phase = state.phase
+        assert isinstance(phase, Listening) == (not watcher.turns)
+        over = phase.over if isinstance(phase, Hearing | Recognizing) else None
+        assert not watcher.held or over, "an answer is held for ever"
+        assert len(watcher.turns) <= 1 + (over is not None)
     assert state.phase == Listening(), "always back to listening"
     # A dropped draft leaves no trace: what history holds was heard.
     assert all(exchange.answer == "said" for exchange in state.history.exchanges)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ondam.config import defaults, load
-from ondam.dialog.events import Pause, SpeechResumed, SpeechStarted
+from ondam.dialog.events import Pause, SpeechResumed, SpeechStarted, SpeechSure, VoiceFaded, VoiceNoticed
 from ondam.pipeline.capture import Capture
 from ondam.pipeline.detect import Detector
 from ondam.types import Block, Samples
@@ -113,14 +113,15 @@ def detector(voice: Script) -> Detector:
 def test_b15_speech_that_begins_with_the_stream_is_heard_from_its_first_sample() -> None:
     ears = detector(Script(0.9, 0.9))
     started = [e for block in ramp(0, 8) for e in ears.hear(block)]
-    assert started == [SpeechStarted(0)]
+    assert started == [VoiceNoticed(0), SpeechStarted(0)]
     ears.open()
     assert ears.close().samples[0] == 0
 
 
 def test_one_loud_frame_is_a_click_and_no_utterance() -> None:
     ears = detector(Script(0.0, 0.9, 0.1, 0.9, 0.1))
-    assert [e for block in ramp(0, 16) for e in ears.hear(block)] == []
+    heard = [e for block in ramp(0, 16) for e in ears.hear(block)]
+    assert heard == [VoiceNoticed(0), VoiceFaded(0)] * 2
 
 
 def test_pauses_are_counted_in_samples_and_begin_anew_with_each_voice() -> None:
@@ -132,7 +133,26 @@ def test_pauses_are_counted_in_samples_and_begin_anew_with_each_voice() -> None:
                 ears.open()
             events.append(event)
     # 0.4 is below the threshold but above the release: inside an utterance it is voice.
-    assert events == [SpeechStarted(0), Pause(0, 32.0), Pause(0, 64.0), SpeechResumed(0), Pause(0, 32.0)]
+    assert events == [
+        VoiceNoticed(0),
+        SpeechStarted(0),
+        Pause(0, 32.0),
+        Pause(0, 64.0),
+        SpeechResumed(0),
+        Pause(0, 32.0),
+    ]
+
+
+def test_half_a_second_of_voice_in_an_utterance_is_surely_speech_and_told_once() -> None:
+    ears = detector(Script(*[0.9] * 40))
+    heard = []
+    for number, block in enumerate(ramp(0, 130)):
+        for event in ears.hear(block):
+            heard.append((number * 10, type(event)))
+            if isinstance(event, SpeechStarted):
+                ears.open()
+    # The utterance opens with the second frame; 500 ms more are 16 frames.
+    assert heard == [(30, VoiceNoticed), (60, SpeechStarted), (570, SpeechSure)]
 
 
 def test_an_utterance_opened_by_hand_has_no_voice_until_the_threshold_is_crossed() -> None:
