@@ -118,7 +118,9 @@ def _one_or_several(value: object) -> object:
 class CannedConfig(Table):
     """``[[canned]]``: an answer of the user's own, given without the language model."""
 
-    match: Annotated[list[str], pydantic.BeforeValidator(_one_or_several)] = []
+    match: Annotated[list[str], pydantic.BeforeValidator(_one_or_several)] = pydantic.Field(
+        default_factory=list
+    )
     pattern: str | None = pydantic.Field(default=None, validate_default=True)
     say: Annotated[list[str], pydantic.BeforeValidator(_one_or_several)]
     language: Literal["ko", "en"] | None = None

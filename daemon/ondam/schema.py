@@ -6,7 +6,7 @@ import difflib
 import re
 import reprlib
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -58,10 +58,8 @@ def check(table: type[TableT], values: Mapping[str, Any], origin: object) -> Tab
 def _problems(table: type[Table], error: pydantic.ValidationError) -> Iterator[Phrase]:
     for detail in error.errors(include_url=False):
         # Names of union branches that pydantic mixes into the location are not keys of the file.
-        where = ".".join(
-            str(part)
-            for part in detail["loc"]
-            if not re.search(r"[\[\]()]|^(str|int|float|bool)$", str(part))
+        where = _path(
+            part for part in detail["loc"] if not re.search(r"[\[\]()]|^(str|int|float|bool)$", str(part))
         )
         if detail["type"] == "extra_forbidden":
             yield Phrase("problem_unknown_key", key=where, near=_nearest(table, detail["loc"]))
@@ -71,6 +69,12 @@ def _problems(table: type[Table], error: pydantic.ValidationError) -> Iterator[P
             yield Phrase(
                 "problem_value", key=where, reason=_reason(detail), found=_shortened(detail["input"])
             )
+
+
+def _path(location: Iterable[int | str]) -> str:
+    """Where a value stands, as ``canned[0].say``."""
+    written = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return written.removeprefix(".")
 
 
 def _shortened(value: object) -> str:
@@ -92,7 +96,7 @@ def _nearest(table: type[Table], location: tuple[int | str, ...]) -> Phrase | st
         siblings = _table_at(siblings, part) if siblings else None
     wanted = str(location[-1])
     if siblings and (found := difflib.get_close_matches(wanted, siblings.model_fields, n=1)):
-        return Phrase("near_name", name=".".join([*map(str, location[:-1]), found[0]]))
+        return Phrase("near_name", name=_path([*location[:-1], found[0]]))
     for path, name in _every_key(table):
         if name == wanted:
             return Phrase("near_place", path=path)

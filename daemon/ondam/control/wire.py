@@ -198,8 +198,9 @@ class Turn(TypedDict):
 
     ``fault``: message code of what the user was told when something went wrong; ``cause``: code of the error
     behind it. ``taken_back``: endpoints after which the user went on. ``engine_ms``: what the engines
-    measured themselves, ``sum`` of what is in the way of the first sound. ``voice``: the engine that spoke.
-    ``engines``: name to pid and start of the process that answered.
+    measured themselves, ``sum`` of what is in the way of the first sound. ``filler_ms``: when "One moment." was
+    said, which is no part of the answer. ``canned``: answered from the configuration. ``voice``: the engine that
+    spoke. ``engines``: name to pid and start of the process that answered.
     """
 
     id: int
@@ -217,6 +218,8 @@ class Turn(TypedDict):
     engine_ms: Mapping[str, float | None]
     first_audio_ms: float | None
     answer_ms: float | None
+    filler_ms: float | None
+    canned: bool
     llm_calls: int
     tokens: Tokens
     drafts: Drafts

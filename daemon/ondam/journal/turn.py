@@ -8,7 +8,7 @@ from typing import Any
 
 from ondam.dialog.actions import Outcome
 from ondam.journal.marks import MARKS, EngineTimes, Marks, stages_ms
-from ondam.types import TurnId
+from ondam.types import Nanoseconds, TurnId
 
 
 @dataclass(slots=True)
@@ -34,6 +34,10 @@ class Turn:
     answer_s: float = 0.0
     """Length of the audio that was played."""
     clauses: int = 0
+    canned: bool = False
+    """Answered from the configuration, without the language model."""
+    filler_ns: Nanoseconds | None = None
+    """When the first sample of a filler passed the converter. It is no part of the answer."""
     llm_calls: int = 0
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
@@ -62,6 +66,12 @@ class Turn:
         """From the same origin to the last answer sample: never mixed with first audio."""
         return self.marks.ms("dac_last_sample", self.marks.origin)
 
+    @property
+    def filler_ms(self) -> float | None:
+        """From the same origin to the first sample of a filler."""
+        began = self.marks.at_ns.get(self.marks.origin)
+        return None if began is None or self.filler_ns is None else (self.filler_ns - began) / 1e6
+
     def as_json(self, *, text: bool = True) -> dict[str, Any]:
         """The turn as commands print it. Without ``text`` nothing that was said or answered is in it."""
         marks = {name: self.marks.ms(name, self.marks.origin) for name in MARKS if name in self.marks.at_ns}
@@ -88,6 +98,8 @@ class Turn:
             "engine_ms": _rounded(engine_ms),
             "first_audio_ms": _round(self.first_audio_ms),
             "answer_ms": _round(self.whole_answer_ms),
+            "filler_ms": _round(self.filler_ms),
+            "canned": self.canned,
             "llm_calls": self.llm_calls,
             "tokens": {
                 "prompt": self.prompt_tokens,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 from ondam import messages
@@ -16,17 +16,22 @@ from ondam.errors import OndamError
 from ondam.journal.turn import Turn
 from ondam.pipeline.capture import Utterance
 from ondam.pipeline.gate import Gate
+from ondam.pipeline.phrases import FILLER, Fillers, Phrases
 from ondam.pipeline.ports import Engines
 from ondam.pipeline.recognize import recognize
 from ondam.pipeline.respond import prompt, respond
 from ondam.pipeline.speak import Speech
 from ondam.speech import Clause, ClauseStream
-from ondam.types import DraftId, Language, Nanoseconds, Stage
+from ondam.speech.canned import CannedAnswer, CannedAnswers
+from ondam.types import Audio, DraftId, Language, Nanoseconds, Stage
 
 log = logging.getLogger(__name__)
 
 WATCH_S = 0.02
 """How often it is looked up what was heard. Marks carry the speaker's own times, so this adds no error."""
+
+FILLER_SEEN_S = 1.0
+"""How long the filler's first sample is looked for; a speaker that is gone never plays it."""
 
 CLAUSES_AHEAD = 32
 """Clauses that may wait for the voice; an answer is bounded by ``llm.max_tokens`` long before."""
@@ -45,6 +50,9 @@ class DraftRunner:
     """Does what the dialog machine wants done for one draft, and tells it what came of it.
 
     ``turn`` is what is remembered of this draft; it becomes the turn's record when the draft is committed.
+    ``phrases`` are what is said without an engine; without them an excuse is made when it is needed.
+    ``fillers`` and ``canned`` are one conversation's; without them nothing is said meanwhile, and every
+    question goes to the model.
     """
 
     def __init__(
@@ -58,6 +66,9 @@ class DraftRunner:
         language: Language,
         clock: Callable[[], Nanoseconds],
         tell: Callable[[Event], None],
+        phrases: Phrases | None = None,
+        fillers: Fillers | None = None,
+        canned: CannedAnswers | None = None,
     ) -> None:
         self.draft = draft
         self.turn = turn
@@ -68,8 +79,18 @@ class DraftRunner:
         self._language = language
         self._clock = clock
         self._tell = tell
+        self._phrases = phrases
+        self._fillers = fillers
+        self._canned = canned
         self._speech = Speech(draft, turn, gate, clock)
         self._task: asyncio.Task[None] | None = None
+        """The work under way."""
+        self._patience: asyncio.Task[None] | None = None
+        """Waits for the first sound of an answer that was committed."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        """Everything that still runs."""
+        self._canned_answer: CannedAnswer | None = None
+        self._answers = True
         gate.hold(draft)
         self._excusing = False
 
@@ -81,35 +102,64 @@ class DraftRunner:
         """Answer; tells ``Heard`` as it goes and ``Answered`` when all was heard."""
         self.turn.aloud = aloud
         self.turn.transcript = question
+        clauses = self._canned_clauses(question) or self._models_clauses(question, history)
+        self._begin(lambda: self._aloud(clauses) if aloud else self._shown(clauses))
+
+    def _models_clauses(self, question: str, history: Sequence[Exchange]) -> AsyncGenerator[Clause, None]:
         asked = prompt(self._config.llm.system_prompt(self._language), history, question)
-        clauses = respond(
+        return respond(
             self.turn, asked, self._engines, self._language, self._config.llm.max_tokens, self._clock
         )
-        self._begin(lambda: self._aloud(clauses) if aloud else self._shown(clauses))
+
+    def _canned_clauses(self, question: str) -> AsyncGenerator[Clause, None] | None:
+        if self._canned is None:
+            return None
+        run_away = len(self._canned.run_away)
+        answer = self._canned.find(question, self._language)
+        for pattern in self._canned.run_away[run_away:]:
+            log.warning("canned: the pattern %r takes too long, and is not used any more", pattern)
+        if answer is None:
+            return None
+        self.turn.canned = True
+        self.turn.reply = answer.say
+        if self.committed:
+            self._canned.spoken(answer)
+        else:
+            self._canned_answer = answer
+        return self._noted(_clauses_of(answer.say, self._language))
 
     def say(self, text: str, language: Language | None = None) -> None:
         """Read ``text`` aloud."""
         self._language = language or self._language
-        self._begin(lambda: self._aloud(_clauses_of(text, self._language)))
+        self._answers = False
+        self._stop_waiting()
+        made = self._phrases.find(text, self._language, any_voice=False) if self._phrases else None
+        self._begin(lambda: self._told(text, made))
 
     def excuse(self, code: str) -> None:
         """Say the message ``code``, in the user's language."""
+        self._stop_waiting()
         text = messages.text(code, self._language)
         self.turn.fault = code
         # What was heard of the answer stays what it was: an excuse is no part of it.
         self.heard()
         self._excusing = True
         self._speech = Speech(self.draft, self.turn, self._gate, self._clock)
-        said = _clauses_of(text, self._language)
-        self._begin(lambda: self._aloud(said) if self.turn.aloud else self._done())
+        made = self._phrases.find(text, self._language) if self._phrases else None
+        self._begin(lambda: self._told(text, made) if self.turn.aloud else self._done())
 
     def commit(self) -> None:
         """Let the audio out: what is ready leaves at once."""
         self.committed = True
         self._gate.open(self.draft)
+        if self._canned is not None and self._canned_answer is not None:
+            self._canned.spoken(self._canned_answer)
+        if self._answers and self.turn.aloud and self._task is not None and not self._task.done():
+            self._patience = self._run(self._wait(), f"patience with draft {self.draft}")
 
     def cancel(self) -> None:
         """Let nothing more be heard or computed."""
+        self._stop_waiting()
         self._gate.drop(self.draft)
         if self._task is not None:
             self._task.cancel()
@@ -125,12 +175,75 @@ class DraftRunner:
 
     async def ended(self) -> None:
         """Return when no task of this draft runs any more."""
-        if self._task is not None:
-            await asyncio.wait([self._task])
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     def _begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._task = asyncio.create_task(self._guarded(work), name=f"draft {self.draft}")
-        self._task.add_done_callback(_log_if_broken)
+        self._task = self._run(self._guarded(work), f"draft {self.draft}")
+        self._task.add_done_callback(self._worked)
+
+    def _run(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_log_if_broken)
+        return task
+
+    def _worked(self, task: asyncio.Task[None]) -> None:
+        if task is self._task:  # nothing was begun after it: nothing more will come
+            self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    async def _wait(self) -> None:
+        """Until the answer can be heard: a filler where it takes long, given up where it takes too long."""
+        out, within_s = self._speech.out, self._config.answer.within_s
+        try:
+            async with asyncio.timeout(within_s):
+                if after_ms := self._config.filler.after_ms:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(after_ms / 1000):
+                            await out.wait()
+                    if not out.is_set():
+                        await self._fill()
+                await out.wait()
+        except TimeoutError:
+            await self._give_up(within_s)
+
+    async def _fill(self) -> None:
+        if self._phrases is None or self._fillers is None or not self._fillers.may(self.turn.id):
+            return
+        # Only what is made already: a filler must not stand before the answer at the engine.
+        audio = self._phrases.find(messages.text(FILLER, self._language), self._language)
+        if audio is None or not await self._speech.fill(audio):
+            return
+        self._fillers.said(self.turn.id)
+        for _ in range(round(FILLER_SEEN_S / WATCH_S)):
+            self.turn.filler_ns = self._speech.filler_at_ns()
+            if self.turn.filler_ns is not None:
+                return
+            await asyncio.sleep(WATCH_S)
+
+    async def _give_up(self, within_s: float) -> None:
+        log.warning("turn %d: nothing to hear after %g s, given up at %s", self.turn.id, within_s, self._at)
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        self._patience = None
+        self.turn.cause = "answer_too_late"
+        self._tell(Failed(self._clock(), self.draft, "answer_too_late"))
+
+    @property
+    def _at(self) -> Stage:
+        """The stage that is under way."""
+        marks = self.turn.marks.at_ns
+        if "stt_sent" in marks and "stt_final" not in marks:
+            return "stt"
+        return "tts" if "first_clause" in marks else "llm"
 
     async def _guarded(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
@@ -156,12 +269,25 @@ class DraftRunner:
         self._tell(Transcribed(self._clock(), self.draft, text))
 
     async def _aloud(self, clauses: AsyncGenerator[Clause, None]) -> None:
+        async def speak() -> None:
+            async with aclosing(_ahead(clauses)) as made:
+                await self._speech.speak(made, self._engines, self._language)
+
+        await self._heard_out(speak)
+
+    async def _told(self, text: str, made: Audio | None) -> None:
+        """Say a phrase, from the store where it is there."""
+        if made is None:
+            await self._aloud(_clauses_of(text, self._language))
+        else:
+            await self._heard_out(lambda: self._speech.play(made, text))
+
+    async def _heard_out(self, speak: Callable[[], Coroutine[Any, Any, None]]) -> None:
         watch = asyncio.create_task(self._watch(), name=f"ear of draft {self.draft}")
         failure: StageFailed | None = None
         try:
             try:
-                async with aclosing(_ahead(clauses)) as made:
-                    await self._speech.speak(made, self._engines, self._language)
+                await speak()
             except StageFailed as error:
                 failure = error
             except OndamError as error:
@@ -173,6 +299,12 @@ class DraftRunner:
         if failure is not None:
             raise failure
         await self._done()
+
+    async def _noted(self, clauses: AsyncGenerator[Clause, None]) -> AsyncGenerator[Clause, None]:
+        async for clause in clauses:
+            self.turn.clauses += 1
+            self.turn.marks.set("first_clause", self._clock())
+            yield clause
 
     async def _shown(self, clauses: AsyncGenerator[Clause, None]) -> None:
         async with aclosing(_ahead(clauses)) as made:

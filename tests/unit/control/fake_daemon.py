@@ -52,6 +52,8 @@ def turn(number: int = 1) -> wire.Turn:
         "engine_ms": {"stt": 150.0, "sum": 305.0},
         "first_audio_ms": 640.0,
         "answer_ms": 2400.0,
+        "filler_ms": None,
+        "canned": False,
         "llm_calls": 1,
         "tokens": {"prompt": 42, "cached": 30, "output": 9},
         "drafts": {"made": 0, "dropped": 0, "tokens": 0},
