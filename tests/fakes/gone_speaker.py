@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ondam.pipeline.ports import Reference
 from ondam.types import Nanoseconds, Samples
 
 
@@ -25,6 +28,9 @@ class GoneSpeaker:
 
     def flush(self) -> None:
         pass
+
+    def reference(self) -> Sequence[Reference]:
+        return ()
 
     async def drained(self) -> None:
         pass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -16,6 +16,7 @@ from ondam.audio.faults import Clock, Sleep
 from ondam.audio.resample import resampled
 from ondam.audio.timeline import Timeline
 from ondam.audio.wav import read_wav, write_wav
+from ondam.pipeline.ports import Reference
 from ondam.types import HEARING_RATE_HZ, Audio, Block, Nanoseconds, Samples
 
 BLOCK = HEARING_RATE_HZ // 100
@@ -25,6 +26,9 @@ BLOCK_NS = 10_000_000
 
 SPEAKER_RATE_HZ = 48_000
 """What sound cards and sound servers run at; every speaker of ours wants it."""
+
+REFERENCE_S = 2
+"""How much of what was played is kept for one who asks for it."""
 
 QUEUE_NS = 1_000_000_000
 """How much sound a speaker holds before ``write`` waits."""
@@ -168,6 +172,8 @@ class WavSpeaker:
         """As it was written, with the times at which it is going to pass."""
         self._held: deque[Sound] = deque()
         """As it was written, to be given new times when the level is no longer 0."""
+        self._reference: deque[Reference] | None = None
+        """What passed since somebody asked; None until somebody does."""
         self._level = 1.0
         self._written = 0
         self._flushes = 0
@@ -228,6 +234,17 @@ class WavSpeaker:
         self._cut(now_ns + BLOCK_NS)
         self._level = 1.0
         self._envelope.jump(now_ns + BLOCK_NS, 1)
+
+    def reference(self) -> Sequence[Reference]:
+        """See ``ports.Speaker``. At ``rate_hz``, and only when it has passed: until then it may fade."""
+        if self._reference is None:
+            self._pass(self._clock())
+            self._reference = deque()
+            return ()
+        self._pass(self._clock())
+        taken = tuple(self._reference)
+        self._reference.clear()
+        return taken
 
     async def drained(self) -> None:
         """See ``ports.Speaker``."""
@@ -294,13 +311,24 @@ class WavSpeaker:
         while self._coming and self._coming[0].at_ns < now_ns:
             sound = self._coming.popleft()
             passed, left = self._split(sound, (now_ns - sound.at_ns) * self.rate_hz // 1_000_000_000)
-            for fits in self._fitting([self._sounding(passed)]):
+            heard = self._sounding(passed)
+            for fits in self._fitting([heard]):
                 self._room -= len(fits.samples)
                 self._heard.append(fits)
+            self._remember(heard)
             if len(left.samples):
                 self._coming.appendleft(left)
                 break
         self._envelope.forget_before(now_ns)
+
+    def _remember(self, sound: Sound) -> None:
+        if self._reference is None or not len(sound.samples):
+            return
+        most = REFERENCE_S * self.rate_hz
+        sound = self._split(sound, len(sound.samples) - most)[1]
+        self._reference.append(Reference(sound.at_ns, sound.samples, self.rate_hz))
+        while sum(len(one.samples) for one in self._reference) > most:
+            self._reference.popleft()
 
     def _cut(self, at_ns: Nanoseconds) -> list[Sound]:
         """Whatever would pass at or after ``at_ns`` does not. Returns it."""

@@ -17,6 +17,7 @@ from ondam.audio.simulated import QUEUE_NS, SPEAKER_RATE_HZ, WAKE_S, checked_gai
 from ondam.audio.speakerstream import Piece, SpeakerStream
 from ondam.audio.streamclock import StreamClock
 from ondam.audio.timeline import Timeline
+from ondam.pipeline.ports import Reference
 from ondam.types import Nanoseconds, Samples
 
 PATIENCE_NS = 1_000_000_000
@@ -59,6 +60,9 @@ class DeviceSpeaker:
         """Samples of the write that waits."""
         self._underruns = 0
         self._level = 1.0
+        self._listened = False
+        self._known = -1
+        """Position (frames) up to which the clock knows when the stream passes the converter."""
         self._closed = False
         self._keeper: Keeper[SpeakerStream] = Keeper(
             "speaker",
@@ -134,6 +138,21 @@ class DeviceSpeaker:
             # What it holds back would be heard at the beginning of what comes next.
             self._resample_to(self._stream.rate_hz)
 
+    def reference(self) -> Sequence[Reference]:
+        """See ``ports.Speaker``. At the device's rate, a callback each: known about ``latency_ms`` ahead."""
+        self._listened = True
+        stream = self._stream
+        if not stream:
+            return ()
+        stream.listened = True
+        self._catch_up()
+        taken: list[Reference] = []
+        while stream.played and stream.played[0][0] <= self._known:
+            position, samples = stream.played.popleft()
+            at_ns = self._stream_clock.at_ns(position * 1_000_000_000 // stream.rate_hz)
+            taken.append(Reference(at_ns, samples, stream.rate_hz))
+        return tuple(taken)
+
     async def drained(self) -> None:
         """See ``ports.Speaker``."""
         while not self._closed and self._waiting:
@@ -197,11 +216,13 @@ class DeviceSpeaker:
             report = self._stream.reports.popleft()
             if report is None:
                 self._stream_clock.gap()
+                self._known = -1
                 continue
             rate_hz = self._stream.rate_hz
             self._stream_clock.observe(
                 report.position * 1_000_000_000 // rate_hz, report.at_ns, report.now_ns
             )
+            self._known = report.position
             if report.length:
                 position_ns = (report.position + report.skip) * 1_000_000_000 // rate_hz
                 self._timeline.play(report.first, report.length, self._stream_clock.at_ns(position_ns))
@@ -228,6 +249,8 @@ class DeviceSpeaker:
         self._stream_clock = StreamClock()
         self._resample_to(stream.rate_hz)
         self._queued = self._flushed = 0
+        self._known = -1
+        stream.listened = self._listened
         stream.level = self._level
         if self._before and self._may_come_back() and self._before.rate_hz == stream.rate_hz:
             for piece in self._before.left():

@@ -21,6 +21,9 @@ CALLBACKS = 1000
 REPORTS = 1000
 """Callbacks remembered until somebody asks what was heard: 10 s; the keeper asks four times a second."""
 
+PLAYED = 200
+"""Callbacks whose sound is kept for one who asks what is played: 2 s, then the oldest are lost."""
+
 
 class Piece(NamedTuple):
     """Samples at the device's rate that stand for ``written`` ones from number ``first`` on.
@@ -68,6 +71,9 @@ class SpeakerStream:
         self.queue: deque[Piece] = deque()
         self.reports: deque[Report | None] = deque(maxlen=REPORTS)
         """None where the device ran dry."""
+        self.played: deque[tuple[int, Samples]] = deque(maxlen=PLAYED)
+        """While it is ``listened`` to: position (frames) and sound of each callback that was not silent."""
+        self.listened = False
         self.era = 0
         self.level = 1.0
         """How loud, 0 to 1; at 0 nothing is taken from the queue. Read once in each callback."""
@@ -137,6 +143,8 @@ class SpeakerStream:
         out[filled:] = 0
         if not filled:
             self.reports.append(Report(self._position, at_ns, now_ns, 0, 0, 0))
+        elif self.listened:
+            self.played.append((self._position, out[:, 0].copy()))
         self._position += frames
         self._gain = level
         self._sounding = filled == frames and not self._fading and level > 0

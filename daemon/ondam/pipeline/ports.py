@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypedDict
 
@@ -51,6 +51,17 @@ class Microphone(Protocol):
         """Let go of the device. Safe to call twice."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A piece of what a speaker plays, mono, as loud as it is played. What lies between two is silence."""
+
+    at_ns: Nanoseconds
+    """When its first sample passes the converter, or passed it."""
+    samples: Samples
+    rate_hz: int
+    """The device's, not always the one that ``write`` wants."""
+
+
 class Speaker(Protocol):
     """Where the answer goes. Samples are numbered in the order they were written, from 0."""
 
@@ -75,6 +86,13 @@ class Speaker(Protocol):
 
     def flush(self) -> None:
         """Drop what is queued and fade out what is already on its way within 10 ms; the level is 1 again."""
+
+    def reference(self) -> Sequence[Reference]:
+        """What was handed to the converter since the last call, in order; the first call only begins it.
+
+        What is held, flushed or faded is so here too. A device takes sound before it is heard, so most of it
+        is told before its ``at_ns``. Kept for 2 s: ask more often.
+        """
 
     async def drained(self) -> None:
         """Return when everything written has been heard, or was dropped."""
@@ -141,8 +159,17 @@ class Usage:
 class Responder(Protocol):
     """Text to text."""
 
-    def respond(self, messages: Sequence[Message], *, max_tokens: int) -> AsyncGenerator[Token | Usage, None]:
-        """The answer as it is generated. Closing the iterator closes the connection. Raises EngineError."""
+    @property
+    def context_tokens(self) -> int:
+        """How many tokens a request may have together with its answer; 0 when nobody knows."""
+
+    def respond(
+        self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, object] | None = None
+    ) -> AsyncGenerator[Token | Usage, None]:
+        """The answer as it is generated. Closing the iterator closes the connection. Raises EngineError.
+
+        With a ``schema`` the answer is JSON that obeys it, and its properties come in the schema's order.
+        """
 
 
 @dataclass(frozen=True, slots=True)

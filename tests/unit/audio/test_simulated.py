@@ -439,3 +439,47 @@ async def test_a_speaker_to_nowhere_holds_too() -> None:
     await time.advance(200)
     assert speaker.heard == 100
     assert len(speaker.recording().samples) == 0
+
+
+async def test_what_was_played_is_told_as_loud_as_it_was_and_with_its_time() -> None:
+    time = VirtualTime()
+    speaker = speaker_in(time)
+    await speaker.write(loud(100))
+    await time.advance(20)
+    assert speaker.reference() == ()  # from now on
+    await time.advance(10)
+    (piece,) = speaker.reference()
+    assert (piece.at_ns, piece.rate_hz) == (START + 20 * MS, 1000)
+    assert piece.samples.tolist() == [1000] * 10
+    speaker.level(0)
+    await time.advance(50)
+    (piece,) = speaker.reference()
+    assert piece.at_ns == START + 30 * MS
+    assert piece.samples.tolist() == [1000, 889, 778, 667, 556, 444, 333, 222, 111, 0]
+    assert speaker.reference() == ()
+    speaker.level(1)
+    await time.advance(25)
+    (piece,) = speaker.reference()
+    assert piece.at_ns == START + 90 * MS
+    assert piece.samples.tolist() == [0, 111, 222, 333, 444, 556, 667, 778, 889, *[1000] * 6]
+    speaker.flush()
+    await time.advance(25)
+    (piece,) = speaker.reference()
+    assert piece.samples.tolist() == [1000, 889, 778, 667, 556, 444, 333, 222, 111, 0]
+
+
+async def test_what_nobody_asks_for_is_kept_for_two_seconds() -> None:
+    time = VirtualTime()
+    speaker = speaker_in(time)
+    assert speaker.reference() == ()
+    for _ in range(10):
+        await speaker.write(loud(500))
+        await time.advance(500)
+    await time.advance(500)
+    pieces = speaker.reference()
+    assert sum(len(piece.samples) for piece in pieces) == pytest.approx(2000, abs=500)
+    assert pieces[-1].at_ns + len(pieces[-1].samples) * MS == START + 5010 * MS
+    await speaker.write(loud(5000))
+    await time.advance(6000)
+    (piece,) = speaker.reference()
+    assert (len(piece.samples), piece.at_ns) == (2000, time.now_ns - (1000 - 10 + 2000) * MS)
