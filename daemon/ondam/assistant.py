@@ -23,10 +23,12 @@ from ondam.config import Config
 from ondam.control import wire
 from ondam.control.api import ChatAnswer
 from ondam.control.events import Broadcast
+from ondam.conversation import for_conversation
 from ondam.dialog.history import History
 from ondam.errors import AudioError, ControlError, EngineError
 from ondam.journal.recorder import Recorder, read_turns
 from ondam.journal.turn import Turn
+from ondam.messages import Phrase
 from ondam.pipeline.ports import EndOfTurn, SpeechStart, Transcript, VoiceActivity
 from ondam.pipeline.respond import prompt
 from ondam.places import Places
@@ -136,7 +138,7 @@ class Assistant:
         self._sessions += 1
         return Session(
             f"{self._run}-{self._sessions}",
-            config=self.config,
+            config=ports.pop("config", self.config),
             language=ports.pop("language", self.language),
             engines=self._engines,
             voice=ports.pop("voice", None) or self._voice(),
@@ -204,14 +206,19 @@ class Assistant:
         self._conversation().stop()
 
     async def wav_turn(
-        self, audio: Audio, language: Language | None, reset_history: bool
+        self, audio: Audio, language: Language | None, reset_history: bool, settings: Mapping[str, object]
     ) -> tuple[wire.Turn, Audio]:
         """One whole turn from ``audio`` in real time, in a conversation of its own on the same engines."""
+        config = for_conversation(self.config, settings)
+        if config.endpoint.mode == "smart_turn" and self._end_of_turn is None:
+            # The model was not loaded at the start: the plain window would be taken for smart-turn.
+            raise ControlError("control_bad_request", reason=Phrase("reason_no_smart_turn"))
         if reset_history:
             self._wav_history = History(self.config.llm.history_turns)
         speaker = WavSpeaker()
         heard = await asyncio.to_thread(resampled, audio, HEARING_RATE_HZ)
         session = self._new_session(
+            config=config,
             language=language or self.language,
             voice=await asyncio.to_thread(self._voice),
             microphone=WavMicrophone(heard),
@@ -220,7 +227,8 @@ class Assistant:
         )
         hearing = asyncio.create_task(session.run(), name="hearing a WAV")
         loop = asyncio.get_running_loop()
-        until = loop.time() + audio.seconds + self.config.endpoint.incomplete_ms / 1000 + AFTER_WAV_S
+        window_ms = max(config.endpoint.incomplete_ms, config.endpoint.silence_ms)
+        until = loop.time() + audio.seconds + window_ms / 1000 + AFTER_WAV_S
         try:
             while True:
                 over = session.next_turn()

@@ -48,9 +48,12 @@ class Daemon(Protocol):
         """Fall silent. Nothing happens when nothing is being spoken."""
 
     async def wav_turn(
-        self, audio: Audio, language: Language | None, reset_history: bool
+        self, audio: Audio, language: Language | None, reset_history: bool, settings: Mapping[str, object]
     ) -> tuple[Turn, Audio]:
-        """One whole turn from ``audio``, in real time on the resident engines, and the spoken answer."""
+        """One whole turn from ``audio``, in real time on the resident engines, and the spoken answer.
+
+        ``settings``: tables of the configuration that hold for this turn alone; ConfigError when they cannot.
+        """
 
     async def transcribe(self, audio: Audio, language: Language | None, names: Sequence[str]) -> Transcript:
         """The words in ``audio`` (any rate, any length); ``names`` bias it."""

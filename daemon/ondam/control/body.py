@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -83,11 +84,19 @@ async def read_object(request: web.Request, route: Route) -> dict[str, Any]:
 async def read_table(request: web.Request, route: Route, table: type[TableT]) -> TableT:
     """The body as ``table``; ControlError ``control_bad_request`` naming every field that is wrong."""
     values = await read_object(request, route)
-    try:
+    with checked_by_config():
         return check(table, values, route.path)
+
+
+@contextmanager
+def checked_by_config() -> Iterator[None]:
+    """What the schema finds wrong with a request is the request's fault: ``control_bad_request``."""
+    try:
+        yield
     except ConfigError as error:
-        problems = error.facts["problems"]
-        assert isinstance(problems, Phrases)
+        problems = error.facts.get("problems")
+        if not isinstance(problems, Phrases):
+            raise
         raise ControlError("control_bad_request", reason=replace(problems, between="; ")) from error
 
 

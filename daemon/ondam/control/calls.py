@@ -111,10 +111,12 @@ class Calls:
         """``wire.WAV_TURN``."""
         language = body.language(request.query.get("language"))
         reset = request.query.get("reset_history", "0") not in ("0", "false", "")
+        settings = body.parsed(request.query.get("settings", "").encode())
         async with self._wav_turns:
             async with self.uploads:
                 audio = await self._upload(request, wire.WAV_TURN)
-            turn, answer = await self._daemon.wav_turn(audio, language, reset)
+            with body.checked_by_config():
+                turn, answer = await self._daemon.wav_turn(audio, language, reset, settings)
         wav = await asyncio.to_thread(sound.encode, answer)
         return web.json_response({"turn": turn, "answer_wav": base64.b64encode(wav).decode("ascii")})
 

@@ -103,10 +103,20 @@ class Client:
         await self._json(wire.STOP, timeout_s=QUICK_S)
 
     async def wav_turn(
-        self, wav: bytes, language: str | None = None, *, reset_history: bool = False
+        self,
+        wav: bytes,
+        language: str | None = None,
+        *,
+        reset_history: bool = False,
+        settings: Mapping[str, object] | None = None,
     ) -> tuple[wire.Turn, bytes]:
-        """One whole turn from a WAV file's bytes; the turn, and the answer as a WAV file's bytes."""
+        """One whole turn from a WAV file's bytes; the turn, and the answer as a WAV file's bytes.
+
+        ``settings``: tables of config.toml for this turn alone, as ``{"endpoint": {"mode": "silence"}}``.
+        """
         query = [*_language(language), ("reset_history", str(int(reset_history)))]
+        if settings:
+            query.append(("settings", json.dumps(settings)))
         answer = cast("wire.WavTurn", await self._json(wire.WAV_TURN, wav, query=query))
         return answer["turn"], base64.b64decode(answer["answer_wav"])
 

@@ -59,7 +59,8 @@ WAV_TURN = Route(
     "POST",
     "/api/wav-turn",
     "command",
-    "a WAV file; query `language`, `reset_history` (0|1)",
+    "a WAV file; query `language`, `reset_history` (0|1), `settings` (JSON: tables `detect`, `endpoint`, "
+    "`drafts` of config.toml, for this turn alone)",
     "`WavTurn` (one whole turn in real time, no sound card)",
     64 * MIB,
 )

@@ -149,9 +149,10 @@ class FakeDaemon:
         await self._note("stop_speaking")
 
     async def wav_turn(
-        self, audio: Audio, language: Language | None, reset_history: bool
+        self, audio: Audio, language: Language | None, reset_history: bool, settings: Mapping[str, object]
     ) -> tuple[wire.Turn, Audio]:
-        await self._note("wav_turn", len(audio.samples), audio.rate_hz, language, reset_history)
+        asked = (len(audio.samples), audio.rate_hz, language, reset_history)
+        await self._note("wav_turn", *asked, *([dict(settings)] if settings else []))
         return turn(), Audio(np.arange(100, dtype=np.int16), RATE_HZ)
 
     async def transcribe(self, audio: Audio, language: Language | None, names: Sequence[str]) -> Transcript:

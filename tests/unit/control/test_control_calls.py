@@ -14,7 +14,8 @@ from tests.unit.control.fake_daemon import FakeDaemon, turn, until
 from ondam.control import sound, wire
 from ondam.control.client import Client, call
 from ondam.control.server import Server
-from ondam.errors import AudioError, ControlError, EngineError, OndamError
+from ondam.errors import AudioError, ConfigError, ControlError, EngineError, OndamError
+from ondam.messages import Phrase, Phrases
 from ondam.types import Audio
 
 
@@ -66,6 +67,20 @@ async def test_a_turn_from_a_wav_gives_the_turn_and_the_answer_as_wav(
     with wave.open(io.BytesIO(answer)) as file:
         assert (file.getframerate(), file.getnchannels(), file.getnframes()) == (22_050, 1, 100)
         assert np.frombuffer(file.readframes(100), "<i2").tolist() == list(range(100))
+
+
+async def test_a_wav_turn_may_have_settings_of_its_own(daemon: FakeDaemon, client: Client) -> None:
+    settings = {"endpoint": {"mode": "silence"}, "drafts": {"most_per_turn": 0}}
+    await client.wav_turn(wav(441, 44_100), "en", settings=settings)
+    assert daemon.asked == [("wav_turn", 441, 44_100, "en", False, settings)]
+
+
+async def test_settings_that_are_wrong_are_a_bad_request(daemon: FakeDaemon, client: Client) -> None:
+    problems = Phrases((Phrase("problem_unknown_key", key="llm", near=""),))
+    daemon.failing = ConfigError("config_problems", origin="settings", problems=problems)
+    with pytest.raises(ControlError, match="llm: unknown key") as refused:
+        await client.wav_turn(wav(441, 44_100), settings={"llm": {}})
+    assert refused.value.code == "control_bad_request"
 
 
 async def test_synthesis_keeps_the_rate_and_every_sample_of_the_voice(client: Client) -> None:
