@@ -34,7 +34,7 @@ from ondam.pipeline.respond import prompt
 from ondam.places import Places
 from ondam.planner.plan import Plan
 from ondam.session import Session
-from ondam.speech import ClauseStream, warm_up
+from ondam.speech import ClauseStream, spoken, warm_up
 from ondam.supervisor.fleet import Fleet
 from ondam.supervisor.log import tail
 from ondam.supervisor.manifest import EngineFolder
@@ -183,13 +183,15 @@ class Assistant:
 
     async def say(self, text: str, language: Language | None) -> wire.Said:
         """Speak ``text``; returns when it was heard."""
+        named = language or self.language
+        if not (await asyncio.to_thread(spoken, text, named)).clauses:
+            raise ControlError("nothing_to_say")
         turn = await self._conversation().say(text, language)
         if turn.outcome == "failed":
             raise EngineError(turn.fault or "excuse_tts")
         if turn.outcome == "unheard":
             raise AudioError("nobody_heard", name=self._conversation().speaker.name)
-        spoken = language or self.language
-        return {"text": text, "language": spoken, "audio": {"seconds": round(turn.answer_s, 3)}}
+        return {"text": text, "language": named, "audio": {"seconds": round(turn.answer_s, 3)}}
 
     async def listen(self, timeout_s: float) -> wire.Turn:
         """Push to talk."""
@@ -267,11 +269,11 @@ class Assistant:
         self, text: str, language: Language | None
     ) -> AsyncGenerator[SpeechStart | Samples, None]:
         """``text`` as sound, clause by clause; the voice's rate is the same for all clauses."""
-        spoken = language or self.language
-        clauses = ClauseStream(spoken)
+        language = language or self.language
+        clauses = ClauseStream(language)
         started = False
         for clause in (*clauses.feed(text), *clauses.finish()):
-            stream = self._engines.synthesizer(spoken).synthesize(clause.spoken, spoken)
+            stream = self._engines.synthesizer(language).synthesize(clause.spoken, language)
             async with aclosing(stream) as pieces:
                 async for piece in pieces:
                     if not isinstance(piece, SpeechStart):

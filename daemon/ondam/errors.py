@@ -42,7 +42,10 @@ class ConfigError(OndamError):
 
 
 class ControlError(OndamError):
-    """The daemon cannot be reached, or refused a call. Raised by ``control.client``."""
+    """The daemon cannot be reached, refused a call, or runs already.
+
+    Raised by ``control`` and, for a second daemon, by ``supervisor.instance``.
+    """
 
     exit_code = 4
 

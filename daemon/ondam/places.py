@@ -81,11 +81,15 @@ class Places:
 def places(environ: Mapping[str, str] = os.environ) -> Places:
     """The folders for this user, or below ``ONDAM_HOME``.
 
-    Raises ConfigError when the sockets' folder is too deep to bind a socket in.
+    Raises ConfigError when ``ONDAM_HOME`` cannot be a folder, or the sockets' folder is too deep to bind a
+    socket in.
     """
     home = environ.get("ONDAM_HOME")
     if home:
         root = Path(home).expanduser().absolute()
+        there = next(folder for folder in (root, *root.parents) if folder.exists())
+        if not there.is_dir():
+            raise ConfigError("home_no_folder", path=there, home=home)
         config, data, state = root / "config", root / "data", root / "state"
     else:
         dirs = platformdirs.PlatformDirs("ondam", appauthor=False)

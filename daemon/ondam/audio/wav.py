@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 import wave
 from collections.abc import Iterator
@@ -29,6 +30,23 @@ def usable_rate(rate_hz: int) -> bool:
     return LOWEST_RATE_HZ <= rate_hz <= HIGHEST_RATE_HZ
 
 
+def regular(path: Path) -> Path:
+    """``path``, where it is a file like any other. Raises AudioError.
+
+    Pipes and devices are refused: who opens a pipe waits until somebody writes, and a device may never end.
+    """
+    try:
+        kind = path.stat().st_mode
+    except FileNotFoundError as error:
+        raise AudioError("sound_file_missing", path=path) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise AudioError("sound_file_unreadable", path=path, reason=reason) from error
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        raise AudioError("sound_file_special", path=path)
+    return path
+
+
 def read_wav(path: Path) -> Audio:
     """The file as mono, at its own rate. Raises AudioError when there is no sound to be had from it.
 
@@ -36,6 +54,7 @@ def read_wav(path: Path) -> Audio:
     """
     import soundfile  # 5 MB that a daemon with a sound card never needs
 
+    regular(path)
     try:
         with path.open("rb") as file:
             start = file.read(24)

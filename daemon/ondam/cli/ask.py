@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from ondam.cli.terminal import as_json, daemon, named, print_json
+from ondam.cli.terminal import as_json, daemon, named, print_json, written
 
 
 @click.command("ask")
@@ -15,7 +13,7 @@ from ondam.cli.terminal import as_json, daemon, named, print_json
 @as_json
 def command(text: str, speak: bool, json_wanted: bool) -> int:
     """Ask TEXT (- reads it from stdin) and print the answer."""
-    question = sys.stdin.read() if text == "-" else text
+    question = written(text)
     turn = daemon(lambda client: client.ask(question, speak=speak))
     if json_wanted:
         print_json(turn)

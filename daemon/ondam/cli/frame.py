@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -69,6 +70,30 @@ class LazyGroup(click.Group):
 
 def run(group: click.Group, arguments: Sequence[str]) -> int:
     """Run one command; returns the exit code. Nothing but help and answers goes to stdout."""
+    try:
+        return _run(group, arguments)
+    except BrokenPipeError:
+        # Whoever was to read it has left (`| head`), perhaps before an error could be told.
+        _let_go_of_output()
+        return FAILED
+
+
+def _let_go_of_output() -> None:
+    """What is still buffered must not fail once more when Python ends, with a traceback."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        for stream in (sys.__stdout__, sys.__stderr__):
+            if stream is None:
+                continue
+            try:
+                stream.flush()
+            except OSError:
+                os.dup2(nowhere, stream.fileno())
+    finally:
+        os.close(nowhere)
+
+
+def _run(group: click.Group, arguments: Sequence[str]) -> int:
     wants_json = "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
     try:
         answered = group.main(list(arguments), prog_name="ondam", standalone_mode=False)

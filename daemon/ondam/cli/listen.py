@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from ondam.cli.terminal import as_json, daemon, print_json, print_turn, say
+from ondam.cli.terminal import Seconds, as_json, daemon, print_json, print_turn, say
+from ondam.errors import AudioError
 
 
 @click.command("listen")
@@ -13,14 +14,17 @@ from ondam.cli.terminal import as_json, daemon, print_json, print_turn, say
     "timeout_s",
     default=30.0,
     show_default=True,
-    type=click.FloatRange(0.1, 600),
+    type=Seconds(0.1, 600),
     help="Seconds.",
 )
 @as_json
 def command(timeout_s: float, json_wanted: bool) -> None:
     """Push to talk: one question from the daemon's microphone, answered aloud."""
     if not json_wanted:
-        daemon(lambda client: client.status())  # no invitation to speak to a daemon that is not there
+        # No invitation to speak to a daemon that is not there, or into a microphone that is not.
+        microphone = daemon(lambda client: client.status())["microphone"]
+        if microphone["state"] != "ok":
+            raise AudioError("no_microphone_now", name=microphone["name"])
         click.echo(say("cli_listening"), err=True)
     turn = daemon(lambda client: client.listen(timeout_s))
     if json_wanted:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ondam.cli.terminal import as_json, daemon, language_option, lost, print_json, say
+from ondam.cli.terminal import as_json, daemon, language_option, lost, print_json, say, written
 from ondam.errors import OndamError
 from ondam.messages import reader_language
 
@@ -37,7 +36,7 @@ def command(
         raise click.UsageError(say("cli_say_usage"))
     if spec is not None and outdir is not None:
         return _files(spec, outdir, language, json_wanted)
-    wanted = sys.stdin.read() if text == "-" else text or ""
+    wanted = written(text or "")
     said = daemon(lambda client: client.say(wanted, language))
     if json_wanted:
         print_json(said)

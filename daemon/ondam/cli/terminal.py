@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
 import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +24,25 @@ as_json = click.option("--json", "json_wanted", is_flag=True, help="JSON alone o
 language_option = click.option(
     "--language", type=click.Choice(["ko", "en"]), help="Of the words; by default as configured."
 )
+
+
+class Seconds(click.FloatRange):
+    """A length of time within bounds. ``nan`` is within none: comparisons with it are all false."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """As a float; a usage error where it is out of bounds. Any: what click hands over."""
+        seconds: float = super().convert(value, param, ctx)
+        if not math.isfinite(seconds):
+            self.fail(say("cli_not_finite", given=value), param, ctx)
+        return seconds
+
+
+def written(text: str) -> str:
+    """TEXT of the command line, or all of stdin for ``-``. A usage error where there is nothing in it."""
+    found = sys.stdin.read() if text == "-" else text
+    if not found.strip():
+        raise click.UsageError(say("cli_text_blank"), click.get_current_context())
+    return found
 
 
 def daemon(work: Callable[[Client], Awaitable[T]]) -> T:

@@ -68,7 +68,11 @@ async def _one(client: Client, file: Path, language: str | None, names: Sequence
 
 
 def _bytes(file: Path) -> bytes:
+    from ondam.audio.wav import regular
+
     try:
+        if file.exists():
+            regular(file)
         return file.read_bytes()
     except FileNotFoundError as error:
         raise AudioError("cli_file_missing", path=file) from error

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 
 import pydantic
 from aiohttp import web
+from pydantic_core import PydanticCustomError
 
 from ondam.control.wire import Route
 from ondam.errors import ConfigError, ControlError
@@ -21,8 +22,15 @@ from ondam.types import Language
 BODY_TIMEOUT_S = 60.0
 """From the first byte of a body to the last: 64 MiB over a Unix socket take well under a second."""
 
-Text = Annotated[str, pydantic.Field(min_length=1, max_length=20_000)]
-"""About half an hour of speech."""
+
+def _written(text: str) -> str:
+    if not text.strip():
+        raise PydanticCustomError("text_blank", "nothing is written there")
+    return text
+
+
+Text = Annotated[str, pydantic.Field(max_length=20_000), pydantic.AfterValidator(_written)]
+"""About half an hour of speech; not blank."""
 
 
 class Ask(Table):

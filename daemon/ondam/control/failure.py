@@ -25,6 +25,7 @@ LAYERS: dict[Layer, type[OndamError]] = {
 STATUSES = {
     "control_bad_request": 400,
     "control_no_sound": 400,
+    "nothing_to_say": 400,
     "control_not_permitted": 403,
     "control_unknown_call": 404,
     "engine_not_running_here": 404,

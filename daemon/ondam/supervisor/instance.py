@@ -12,7 +12,7 @@ from pathlib import Path
 import filelock
 import psutil
 
-from ondam.errors import EngineError
+from ondam.errors import ControlError
 from ondam.places import Places, private_folder
 from ondam.supervisor.family import Identity, end, in_session_of, orphans
 
@@ -36,7 +36,7 @@ def claim(places: Places) -> Iterator[Swept]:
     """Be the daemon of these folders, for as long as the context lasts.
 
     Makes the folders; ends engines that a dead daemon of this instance left, and no others; removes its
-    sockets, which are proven dead by the lock. Raises EngineError ``daemon_runs`` when there is another
+    sockets, which are proven dead by the lock. Raises ControlError ``daemon_runs`` when there is another
     daemon, ConfigError ``folder_not_ours`` when somebody else made the sockets' folder.
     """
     places.state.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def claim(places: Places) -> Iterator[Swept]:
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout as error:
-        raise EngineError("daemon_runs", path=places.lock) from error
+        raise ControlError("daemon_runs", path=places.lock) from error
     try:
         private_folder(places.runtime)
         yield _sweep(places)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 
@@ -115,3 +116,17 @@ def test_a_place_that_cannot_be_written_is_named_and_left_as_it_was(tmp_path: Pa
         write_wav(tmp_path / "file" / "sound.wav", Audio(np.zeros(1, np.int16), 16000))
     assert caught.value.code == "sound_file_unwritable"
     assert (tmp_path / "file").read_text() == "in the way"
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null"])
+def test_a_device_is_no_sound_file(path: str) -> None:
+    with pytest.raises(AudioError) as raised:
+        read_wav(Path(path))
+    assert raised.value.code == "sound_file_special"
+
+
+def test_a_pipe_that_nobody_writes_into_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.wav")
+    with pytest.raises(AudioError) as raised:
+        read_wav(tmp_path / "a.wav")
+    assert raised.value.code == "sound_file_special"

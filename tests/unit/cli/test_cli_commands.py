@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import wave
 from pathlib import Path
 from typing import get_args
@@ -17,7 +18,7 @@ from tests.unit.control.fake_daemon import FakeDaemon, turn, until
 from ondam.audio.wav import read_wav
 from ondam.cli.terminal import columns, duration, named, width
 from ondam.cli.up import laid_over
-from ondam.control import sound
+from ondam.control import sound, wire
 from ondam.dialog.actions import Outcome
 from ondam.errors import ConfigError, EngineError
 from ondam.messages import catalog
@@ -157,7 +158,7 @@ async def test_a_list_is_spoken_into_files(
     [
         ('[{"text": "a", "file": "../a.wav"}]', "outside"),
         ('[{"text": "a", "file": "/a.wav"}]', "outside"),
-        ('[{"txt": "a"}]', 'did you mean "say.0.text"'),
+        ('[{"txt": "a"}]', 'did you mean "say[0].text"'),
         ("{", "no list of texts"),
         ("3", "no list of texts"),
     ],
@@ -353,3 +354,61 @@ def test_durations(seconds: float, shown: str) -> None:
 def test_a_wav_written_here_is_one_that_python_reads() -> None:
     with wave.open(io.BytesIO(sound.encode(Audio(np.ones(5, np.int16), 8000)))) as file:
         assert file.readframes(5) == b"\x01\x00" * 5
+
+
+@pytest.mark.parametrize("state", ["missing", "none"])
+async def test_nobody_is_invited_to_speak_into_a_microphone_that_is_not_there(
+    ondam: Ondam, daemon: FakeDaemon, state: wire.DeviceState
+) -> None:
+    daemon.microphone = {"name": "usb mic", "state": state}
+    done = await ondam("listen")
+    assert (done.code, done.out) == (7, "")
+    assert done.err == "There is no microphone to listen to (configured: usb mic).\n→ ondam status\n"
+    assert daemon.asked == []
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "0", "601", "1e400", "soon"])
+async def test_a_time_that_is_none_is_a_usage_error(ondam: Ondam, daemon: FakeDaemon, seconds: str) -> None:
+    done = await ondam("listen", "--timeout", seconds)
+    assert (done.code, done.out, daemon.asked) == (2, "", [])
+
+
+@pytest.mark.parametrize("blank", ["", "   ", "\t\n", "\u3000"])
+@pytest.mark.parametrize("name", ["ask", "say"])
+async def test_a_blank_text_is_never_sent(
+    ondam: Ondam, daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch, name: str, blank: str
+) -> None:
+    done = await ondam(name, blank, "--json")
+    assert (done.code, done.json["error"]["code"], daemon.asked) == (2, "cli_usage", [])
+    monkeypatch.setattr("sys.stdin", io.StringIO(blank))
+    assert (await ondam(name, "-")).err == (
+        f"TEXT is empty: there is nothing to ask or to say\n→ ondam {name} --help\n"
+    )
+    assert daemon.asked == []
+
+
+async def test_a_pipe_or_a_device_in_place_of_a_sound_file_is_refused_at_once(
+    ondam: Ondam, daemon: FakeDaemon, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe.wav"
+    os.mkfifo(pipe)
+    async with asyncio.timeout(20):
+        done = await ondam("transcribe", str(pipe), "/dev/zero", "--json")
+        shown = await ondam("demo", "--ask", str(pipe))
+    answers = [json.loads(line) for line in done.out.splitlines()]
+    assert [answer["error"]["code"] for answer in answers] == ["sound_file_special"] * 2
+    assert (done.code, daemon.asked) == (1, [])
+    assert shown.code == 7
+
+
+async def test_a_home_that_is_a_file_is_a_mistake_in_the_configuration(
+    ondam: Ondam, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for home in (file, file / "below"):
+        monkeypatch.setenv("ONDAM_HOME", str(home))
+        for name in ("up", "status"):
+            done = await ondam(name)
+            assert done.code == 3
+            assert done.err.startswith(f"ONDAM_HOME is {home}, but {file} is a file, not a folder.\n")

@@ -150,6 +150,23 @@ def test_a_reader_that_closes_the_pipe_is_no_traceback() -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("arguments", [["turns", "--json"], ["sttus"], ["--help"], ["config", "show"]])
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_output_that_nobody_takes_is_no_traceback(arguments: list[str], closed: str) -> None:
+    reads, writes = os.pipe()
+    os.close(reads)
+    try:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, closed: writes}
+        done = subprocess.run(
+            [sys.executable, "-m", "ondam", *arguments], **streams, text=True, check=False, timeout=60
+        )
+    finally:
+        os.close(writes)
+    assert "Traceback" not in (done.stderr or "")
+    assert "BrokenPipe" not in (done.stderr or "")
+    assert done.returncode in {0, 1, 2, 4}
+
+
 def test_ctrl_c_is_quiet(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "ondam", "read", "-", "--lang", "en"],

@@ -102,6 +102,7 @@ class FakeDaemon:
     )
     break_after_first_chunk: OndamError | None = None
     faults: list[wire.Fault] = field(default_factory=list)
+    microphone: wire.Device = field(default_factory=lambda: {"name": "내장 마이크", "state": "ok"})
 
     async def _note(self, *call: object) -> None:
         self.asked.append(call)
@@ -121,7 +122,7 @@ class FakeDaemon:
             "uptime_s": 3720.0,
             "state": "listening",
             "language": "ko",
-            "microphone": {"name": "내장 마이크", "state": "ok"},
+            "microphone": self.microphone,
             "speaker": {"name": "default", "state": "missing"},
             "engines": [engine(), engine("llama_server"), engine("espeak", spare=True)],
             "faults": self.faults,

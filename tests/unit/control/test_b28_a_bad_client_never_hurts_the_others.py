@@ -57,6 +57,7 @@ def post(path: str, payload: bytes) -> bytes:
         b"1",
         b'{"text": 1}',
         b'{"text": ""}',
+        b'{"text": " \\n "}',
         b'{"text": NaN}',
         b'{"text": "a", "volume": 11}',
         b'{"text": "a", "speak": "yes"}',

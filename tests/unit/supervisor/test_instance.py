@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ondam.errors import ConfigError, EngineError
+from ondam.errors import ConfigError, ControlError
 from ondam.places import Places, private_folder
 from ondam.supervisor.instance import claim
 
@@ -16,9 +16,9 @@ def home(tmp_path: Path) -> Places:
 
 
 def test_there_is_one_daemon_per_folders(home: Places) -> None:
-    with claim(home), pytest.raises(EngineError) as raised, claim(home):
+    with claim(home), pytest.raises(ControlError) as raised, claim(home):
         pass
-    assert raised.value.code == "daemon_runs"
+    assert (raised.value.code, raised.value.exit_code) == ("daemon_runs", 4)
     with claim(home):
         pass
 
@@ -27,7 +27,7 @@ def test_sockets_are_cleared_only_by_who_holds_the_lock(home: Places) -> None:
     with claim(home):
         home.control_socket.touch()
         home.engine_report("stt").touch()
-        with pytest.raises(EngineError), claim(home):
+        with pytest.raises(ControlError), claim(home):
             pass
         assert home.control_socket.exists()
     home.control_socket.touch()
