@@ -35,11 +35,13 @@ PREPARED = (
 
 MOST = 64
 LONGEST_S = 240.0
-"""What is kept: phrases, and seconds of all together. The ones above are about 25 s in one voice and language:
-two voices in two languages are 28 phrases and 4.4 MB at 22 kHz. What is longer than a tenth of it is none."""
+"""What is kept: phrases, and seconds of all together. Those above are about 25 s in a voice and language; two
+voices in two languages are 28 phrases and 4.4 MB at 22 kHz. What is longer than a tenth is no phrase."""
 
 ABOUT_THE_TEXT = frozenset({"engine_refused", "speech_too_long"})
 """Codes of errors after which the same voice may be asked for another text."""
+
+NOTHING: Samples = np.zeros(0, np.int16)
 
 Key = tuple[str, Language, str]
 """Voice (name of the engine), language, text."""
@@ -100,18 +102,21 @@ class Phrases:
                 self._keep((voice, language, text), audio)
 
     async def _made(self, text: str, language: Language) -> Audio:
-        """Not counted as an answer of the engine's: nobody asked for it yet."""
+        """Empty where a part of it has no sound. Not counted as an answer: nobody asked for it yet."""
         synthesizer = self._engines.synthesizer(language)
-        rate_hz, pieces = 0, list[Samples]()
+        rate_hz, pieces = 1, [NOTHING]
         clauses = ClauseStream(language)
         for clause in (*clauses.feed(text), *clauses.finish()):
+            before = len(pieces)
             async with aclosing(synthesizer.synthesize(clause.spoken, language)) as stream:
                 async for piece in stream:
                     if isinstance(piece, SpeechStart):
                         rate_hz = piece.rate_hz
                     else:
                         pieces.append(piece)
-        return Audio(np.concatenate(pieces) if pieces else np.zeros(0, np.int16), rate_hz or 1)
+            if not any(map(len, pieces[before:])):
+                return Audio(NOTHING, 1)
+        return Audio(np.concatenate(pieces), rate_hz)
 
     def _keep(self, key: Key, audio: Audio) -> None:
         if not 0 < audio.seconds <= self._longest_s / 10:
