@@ -41,7 +41,9 @@ def voice(seconds: float, *, before: float = 0.3) -> Audio:
 class Table:
     """A session with everything around it."""
 
-    def __init__(self, engines: ScriptedEngines, end_of_turn: Any = None, **config: Any) -> None:
+    def __init__(
+        self, engines: ScriptedEngines, end_of_turn: Any = None, full_duplex: bool = False, **config: Any
+    ) -> None:
         loop = asyncio.get_running_loop()
 
         def clock() -> int:
@@ -64,6 +66,7 @@ class Table:
             clock=clock,
             finished=self.finished.append,
             changed=self.changes.append,
+            full_duplex=lambda: full_duplex,
         )
 
     async def speak(self, audio: Audio) -> Turn:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from typing import Literal, Protocol
 
 from ondam.speech.filters import speakable
@@ -42,6 +43,13 @@ _CONJUNCTION = re.compile(
 )
 """English words before which a long clause may be cut."""
 
+_PHRASE = re.compile(
+    r"(?<=[A-Za-z])\s(?=(?:and|or|that|who|where|when|if|with|without|in|at|on|for|from|by|through|during|between|because"
+    r"|but|which|while)\s$)",
+    re.IGNORECASE,
+)
+"""English words before which a speaker who thinks takes breath; not after a number or an abbreviation."""
+
 _MARKER = re.compile(r"(?:^|(?<=[\s(\[]))(?P<number>\d{1,2})$")
 _ONLY_MARKER = re.compile(r"\s*(?:\d{1,3}|[A-Za-z가나다라마바사차카타파])[.)]\s*$")
 _DATE = re.compile(r"\d{2,4}[.\-/] ?\d{1,2}[.\-/] ?\d{1,2}$")
@@ -68,12 +76,15 @@ class ClauseLengths:
 
     One entry for the first clause, the second, and all later ones. ``comma``: ``네,`` may be the first
     clause, and a gap after it sounds like breathing. ``ending``: at a connective ending or conjunction.
+    ``phrase``: before a phrase of an English sentence that goes on, where the user still waits for the first
+    sound: a voice needs half the time for half a sentence.
     ``cap``: where a text without any boundary is cut at a space (a voice needs about 6 syllables a second,
     so 95 are 16 s, and some voices read at most 300 characters at once).
     """
 
     comma: tuple[float, float, float] = (1, 6, 14)
     ending: tuple[float, float, float] = (7, 14, 22)
+    phrase: tuple[float, float, float] = (10, inf, inf)
     cap: tuple[float, float, float] = (45, 70, 95)
 
 
@@ -291,6 +302,10 @@ class ClauseCutter:
                 self._cut_at(found.start(), clauses)
         elif _CONNECTIVE.search(self._text[-6:-1]):
             self._cut_at(len(self._text), clauses)
+        elif (found := _PHRASE.search(self._text)) and (
+            _syllables_of(self._text[: found.start()]) >= self._of(self._lengths.phrase)
+        ):
+            self._cut_at(found.start(), clauses)
 
     def _at_cap(self, clauses: list[str]) -> None:
         """No boundary came: cut at the last space that parts nothing, else between two syllables."""

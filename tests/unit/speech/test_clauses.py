@@ -141,3 +141,12 @@ def test_clauses_are_the_same_for_every_chunking_and_lose_nothing(text: str, edg
     clauses = cut(chunked(text, edges))
     assert clauses == cut([text]) == cut(text)
     assert "".join("".join(clauses).split()) == "".join(text.split())
+
+
+def test_only_the_first_clause_ends_before_a_phrase_and_never_after_a_number_or_an_abbreviation() -> None:
+    assert cut("The capital of France is a beautiful city in the north of the country and it is old.") == [
+        "The capital of France is a beautiful city",
+        "in the north of the country and it is old.",
+    ]
+    whole = "We will meet again at half past 9 in the morning."
+    assert cut(whole) == [whole]

@@ -1,0 +1,221 @@
+"""The user speaks over the answer: whole turns in virtual time, with a microphone that hears no echo."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+from tests.fakes.engines import ScriptedEngines
+from tests.fakes.virtual_time import virtual_time
+from tests.unit.test_session import Table, table, voice
+
+from ondam.dialog.history import Exchange
+
+LONG = ["The first sentence is here. ", "Then the second one comes. ", "And then a third, ", "which ends."]
+LONG_TEXT = "".join(LONG)
+
+NEW = {"take_back_ms": 0}
+"""Whatever is said over an answer is a turn of its own."""
+
+
+async def until_speaking(t: Table, seconds: float = 0.0) -> None:
+    while t.session.phase != "speaking":
+        await asyncio.sleep(0.005)
+    await asyncio.sleep(seconds)
+
+
+@virtual_time
+async def test_barge_in_silences_the_speaker_within_200_ms_and_the_new_question_is_answered() -> None:
+    async with table(ScriptedEngines(tokens=LONG), full_duplex=True, drafts=NEW) as t:
+        over = t.session.next_turn()
+        t.microphone.play(voice(1.0))
+        await until_speaking(t, 1.0)
+        t.engines.heard, t.engines.tokens = "No, what day is it?", ["Monday."]
+        after = t.session.next_turn()
+        t.microphone.play(voice(1.0, before=0))
+        await asyncio.sleep(0.2)
+        heard = t.speaker.heard
+        await asyncio.sleep(0.3)
+        assert t.speaker.heard == heard, "silent 200 ms after the voice began"
+        first, second = await over, await after
+    assert (first.outcome, second.outcome) == ("interrupted", "answered")
+    assert second.heard == "Monday."
+    assert LONG_TEXT.startswith(first.heard)
+    assert 10 < len(first.heard) < len(LONG_TEXT) - 10
+    # History holds what was played, and the new request says so.
+    assert t.session.history.exchanges == (
+        Exchange("What time is it?", first.heard),
+        Exchange("No, what day is it?", "Monday."),
+    )
+    assert t.engines.asked[-1][2] == {"role": "assistant", "content": first.heard}
+
+
+@pytest.mark.parametrize("words", ["", "Mhm."])
+@virtual_time
+async def test_a_cough_or_a_sign_of_listening_holds_the_answer_and_it_goes_on_with_nothing_lost(
+    words: str,
+) -> None:
+    async with table(ScriptedEngines(tokens=LONG), full_duplex=True, drafts=NEW) as t:
+        over = t.session.next_turn()
+        t.microphone.play(voice(1.0))
+        await until_speaking(t, 1.0)
+        t.engines.heard = words
+        t.microphone.play(voice(0.2, before=0))
+        first = await over
+        await asyncio.sleep(1)
+    assert first.outcome == "answered"
+    assert first.heard == LONG_TEXT
+    # All of it was played once: 50 ms a character in these voices.
+    said = sum(len(text) for text in t.engines.said)
+    assert t.speaker.heard / t.speaker.rate_hz == pytest.approx(said * 0.05, abs=0.05)
+    assert [turn.outcome for turn in t.finished] == ["no_speech", "answered"]
+
+
+@virtual_time
+async def test_a_click_of_one_frame_only_ducks_the_answer() -> None:
+    async with table(ScriptedEngines(tokens=LONG), full_duplex=True, drafts=NEW) as t:
+        over = t.session.next_turn()
+        t.microphone.play(voice(1.0))
+        await until_speaking(t, 1.0)
+        t.microphone.play(voice(0.01, before=0))
+        first = await over
+    assert first.outcome == "answered"
+    assert [turn.outcome for turn in t.finished] == ["answered"]
+    played = t.speaker.recording().samples
+    loud = np.abs(played) > 900
+    assert 0.9 < loud.mean() < 0.995, "a few hundredths of a second were quieter"
+
+
+@virtual_time
+async def test_where_the_echo_cannot_be_removed_a_voice_over_the_answer_is_not_heard() -> None:
+    async with table(ScriptedEngines(tokens=LONG), full_duplex=False) as t:
+        over = t.session.next_turn()
+        t.microphone.play(voice(1.0))
+        await until_speaking(t, 1.0)
+        t.microphone.play(voice(0.6, before=0))
+        assert (await over).outcome == "answered"
+        await asyncio.sleep(3)
+    assert [turn.outcome for turn in t.finished] == ["answered"]
+
+
+@virtual_time
+async def test_the_user_who_goes_on_over_the_beginning_of_the_answer_has_said_one_thing() -> None:
+    engines = ScriptedEngines(tokens=LONG)
+    async with table(engines, full_duplex=True, end_of_turn=_complete) as t:
+        over = t.session.next_turn()
+        t.microphone.play(voice(0.8))
+        await until_speaking(t, 0.1)
+        engines.heard, engines.tokens = "What time is it in Busan?", ["Nine."]
+        t.microphone.play(voice(0.7, before=0))
+        turn = await over
+        await asyncio.sleep(3)
+    assert [(finished.outcome, finished.taken_back) for finished in t.finished] == [("answered", 1)]
+    assert t.session.history.exchanges == (Exchange("What time is it in Busan?", "Nine."),)
+    assert engines.heard_audio[-1].seconds > 1.5
+    assert turn.first_audio_ms is not None
+    assert turn.first_audio_ms < 1000
+
+
+@virtual_time
+async def test_a_cough_right_after_the_endpoint_does_not_change_when_the_user_was_last_heard() -> None:
+    engines = ScriptedEngines(tokens=LONG)
+    async with table(engines, full_duplex=True, end_of_turn=_complete) as t:
+        over = t.session.next_turn()
+        t.microphone.play(voice(0.8))
+        await until_speaking(t, 0.3)
+        t.microphone.play(voice(0.1, before=0))  # the same words as before: nothing was added
+        turn = await over
+    assert (turn.outcome, turn.taken_back, turn.heard) == ("answered", 0, LONG_TEXT)
+    assert turn.first_audio_ms is not None
+    assert 200 < turn.first_audio_ms < 600
+
+
+async def _complete(samples: object) -> float:
+    return 0.95
+
+
+POINTS = {
+    "the model is waited for": 0.28,
+    "the first token": 0.36,
+    "the voice works, nothing sounds yet": 0.42,
+    "50 ms into the sound": 0.52,
+    "far into the sound": 2.0,
+}
+
+
+@pytest.mark.parametrize("after_s", POINTS.values(), ids=POINTS)
+@virtual_time
+async def test_b20_at_whatever_moment_the_user_interrupts_nothing_of_the_old_answer_follows(
+    after_s: float,
+) -> None:
+    """Engines that are slow enough that the moments lie apart; ``after_s`` counts from the last voice."""
+    engines = ScriptedEngines(tokens=LONG, stt_s=0.02, ttft_s=0.3, tts_s=0.15)
+    async with table(engines, full_duplex=True, end_of_turn=_complete, drafts=NEW) as t:
+        t.microphone.play(voice(1.0, before=0))
+        await asyncio.sleep(1.0 + after_s)
+        engines.heard, engines.tokens = "Something else.", ["The second answer is whole."]
+        over = t.session.next_turn()
+        t.microphone.play(voice(0.7, before=0))
+        await asyncio.sleep(0.2)
+        heard = t.speaker.heard
+        turn = await over
+        assert t.speaker.heard - heard == pytest.approx(27 * 0.05 * t.speaker.rate_hz, abs=0.02 * 48_000)
+    assert (turn.outcome, turn.heard) == ("answered", "The second answer is whole.")
+
+
+@virtual_time
+async def test_b20_two_interruptions_within_a_tenth_of_a_second_are_one() -> None:
+    engines = ScriptedEngines(tokens=LONG)
+    async with table(engines, full_duplex=True, drafts=NEW) as t:
+        t.microphone.play(voice(1.0))
+        await until_speaking(t, 1.0)
+        engines.heard, engines.tokens = "Something else.", ["Whole."]
+        over = t.session.next_turn()
+        t.microphone.play(voice(0.08, before=0))
+        t.microphone.play(voice(0.6, before=0.02))
+        turn = await over
+        await asyncio.sleep(2)
+    assert (turn.outcome, turn.heard) == ("answered", "Whole.")
+    assert [finished.outcome for finished in t.finished] == ["interrupted", "answered"]
+
+
+@virtual_time
+async def test_b20_in_the_last_50_ms_of_the_answer_the_next_answer_is_whole() -> None:
+    engines = ScriptedEngines(tokens=["Short."])
+    async with table(engines, full_duplex=True, drafts=NEW) as t:
+        t.microphone.play(voice(1.0))
+        await until_speaking(t, 6 * 0.05 - 0.06)
+        engines.heard, engines.tokens = "Something else.", ["The next one is whole."]
+        over = t.session.next_turn()
+        t.microphone.play(voice(0.7, before=0))
+        turn = await over
+    assert (turn.outcome, turn.heard) == ("answered", "The next one is whole.")
+
+
+@virtual_time
+async def test_b21_after_six_interruptions_history_alternates_and_holds_only_what_was_played() -> None:
+    engines = ScriptedEngines(tokens=LONG)
+    async with table(engines, full_duplex=True, drafts=NEW) as t:
+        t.microphone.play(voice(1.0))
+        for number, seconds in enumerate((0.3, 1.1, 0.05, 2.0, 0.7, 1.5)):
+            await until_speaking(t, seconds)
+            engines.heard = f"Question {number}."
+            t.microphone.play(voice(0.7, before=0))
+            while t.session.phase == "speaking":
+                await asyncio.sleep(0.005)
+        await until_speaking(t, 0.2)
+        engines.heard = "What did I just say?"
+        over = t.session.next_turn()
+        t.microphone.play(voice(0.7, before=0))
+        await over
+    asked = engines.asked[-1]
+    roles = [message["role"] for message in asked[1:]]
+    assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
+    assert asked[-1]["content"] == "What did I just say?"
+    for message in asked[1:]:
+        assert message["content"].strip()
+        assert "..." not in message["content"]
+        if message["role"] == "assistant":
+            assert LONG_TEXT.startswith(message["content"])
+    assert [turn.outcome for turn in t.finished] == ["interrupted"] * 7 + ["answered"]
