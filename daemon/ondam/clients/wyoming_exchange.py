@@ -25,8 +25,8 @@ class Answers:
         self._frames = frames
         self._address = address
 
-    async def next(self, timeout_s: float) -> Event:
-        """The next event that is no error.
+    async def next(self, timeout_s: float, *, of_s: float | None = None) -> Event:
+        """The next event that is no error. ``of_s``: how long was waited in all, where this is only the rest.
 
         Raises EngineError: ``engine_silent`` after ``timeout_s`` without one, ``engine_refused`` when the
         server says why it will not, ``engine_hung_up``, ``engine_broken_frame``.
@@ -35,7 +35,9 @@ class Answers:
             async with asyncio.timeout(timeout_s):
                 event = await self._frames.next()
         except TimeoutError as error:
-            raise EngineError("engine_silent", address=self._address, seconds=f"{timeout_s:g}") from error
+            raise EngineError(
+                "engine_silent", address=self._address, seconds=f"{of_s or timeout_s:g}"
+            ) from error
         if Error.is_type(event.type):
             try:
                 code, text = text_at(event.data, "code"), text_at(event.data, "text")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
@@ -38,8 +39,8 @@ class _Form:
 class WyomingSynthesizer:
     """Asks the server at ``address`` (``unix:///path`` or ``tcp://host:port``), for ``voice`` if given.
 
-    ``first_timeout_s`` bounds the wait for the first event, ``idle_timeout_s`` the wait for each further one.
-    Raises EngineError for an address of another form.
+    ``first_timeout_s`` bounds the wait for the first event, ``idle_timeout_s`` the wait for samples after it:
+    events that bring none do not keep an engine alive. Raises EngineError for an address of another form.
     """
 
     def __init__(
@@ -63,16 +64,26 @@ class WyomingSynthesizer:
         ``speech_too_long`` after the last samples, faded out, when the server said far more than ``text``:
         what was yielded is fit to be played, and the next text may be asked for.
         """
-        timeout_s = self._first_timeout_s
+        loop = asyncio.get_running_loop()
+        timeout_s = left_s = self._first_timeout_s
+        answered = False
         form: _Form | None = None
         rest = b""
-        left = 0
+        free = fade = 0
+        """Samples that go out at once, and those before the bound that wait: if more come, they fade out."""
+        held: Samples = np.zeros(0, np.int16)
         async with exchange(self._place, self.address, [self._question(text, language)]) as answers:
             while True:
-                event = await answers.next(timeout_s)
-                timeout_s = self._idle_timeout_s
+                began = loop.time()
+                event = await answers.next(left_s, of_s=timeout_s)
+                # Only the waiting counts: what the listener does between two pieces is its own time.
+                left_s -= loop.time() - began
+                if not answered:
+                    answered, timeout_s, left_s = True, self._idle_timeout_s, self._idle_timeout_s
                 if event.type == AUDIO_STOP:
                     # A last odd byte is half a sample: nothing to play.
+                    if len(held):
+                        yield held
                     return
                 if event.type not in {AUDIO_START, AUDIO_CHUNK}:
                     continue
@@ -87,22 +98,28 @@ class WyomingSynthesizer:
                 except ValueError as error:
                     raise answers.broken(str(error)) from error
                 if start is not None:
-                    left = int((LONGEST_S + LONGEST_S_PER_CHARACTER * len(text)) * form.rate_hz)
+                    fade = int(FADE_S * form.rate_hz)
+                    free = int((LONGEST_S + LONGEST_S_PER_CHARACTER * len(text)) * form.rate_hz) - fade
                     yield start
                 if not event.payload or event.type != AUDIO_CHUNK:
                     continue
                 samples, rest = _mono(rest + event.payload, form.channels)
-                if len(samples) > left:
-                    yield _faded(samples[:left], form.rate_hz)
+                at_once, late = samples[:free], samples[free:]
+                if len(at_once):
+                    free -= len(at_once)
+                    yield at_once
+                if len(samples):
+                    left_s = timeout_s
+                if len(late):
+                    held = np.concatenate([held, late])
+                if len(held) > fade:
+                    yield _faded(held[:fade])
                     raise EngineError(
                         "speech_too_long",
                         address=self.address,
                         characters=len(text),
                         seconds=f"{LONGEST_S + LONGEST_S_PER_CHARACTER * len(text):.1f}",
                     )
-                left -= len(samples)
-                if len(samples):
-                    yield samples
 
     def _question(self, text: str, language: Language) -> Event:
         # Not SynthesizeVoice: it leaves the language out as soon as there is a name.
@@ -140,8 +157,5 @@ def _mono(pcm: bytes, channels: int) -> tuple[Samples, bytes]:
     return samples, pcm[whole:]
 
 
-def _faded(samples: Samples, rate_hz: int) -> Samples:
-    fade = min(len(samples), int(FADE_S * rate_hz))
-    faded = samples.astype(np.float32)
-    faded[len(samples) - fade :] *= np.linspace(1.0, 0.0, fade, dtype=np.float32)
-    return faded.astype(np.int16)
+def _faded(samples: Samples) -> Samples:
+    return (samples * np.linspace(1.0, 0.0, len(samples), dtype=np.float32)).astype(np.int16)

@@ -109,6 +109,78 @@ async def test_b09_noise_without_end_is_cut_faded_and_told(serve: Serve) -> None
     assert server.open == 0
 
 
+async def test_b09_the_bound_holds_for_every_cut_of_the_noise(serve: Serve) -> None:
+    most = int((2 + 0.35 * 2) * 22_050)
+    noise = np.full(10 * 22_050, 10_000, dtype="<i2").tobytes()
+    for size in (len(noise), 4_411, 2 * most - 1, 2 * most, 2 * most + 1):
+        chunks = [noise[at : at + size] for at in range(0, len(noise), size)]
+        _, samples, error = await spoken((await serve(saying(*chunks))).address, "1번")
+        assert (len(samples), error) == (most, "speech_too_long")
+        assert samples[-221] == 10_000
+        assert np.all(np.diff(samples[-220:].astype(int)) < 0)
+        assert samples[-1] == 0
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 8])
+async def test_b09_sound_that_could_hold_a_nan_is_refused_before_it_is_played(
+    serve: Serve, width: int
+) -> None:
+    """Samples are 16-bit whole numbers, or nothing is played."""
+    floats = np.array([np.nan, np.inf, -np.inf, 1.0], dtype="<f4").tobytes()
+    form = {"rate": 22_050, "width": width, "channels": 1}
+    starts, samples, error = await spoken((await serve(saying(floats, form=form))).address)
+    assert (starts, len(samples), error) == ([], 0, "engine_broken_frame")
+
+
+async def test_b09_bytes_of_a_nan_are_whole_numbers_like_any_other(serve: Serve) -> None:
+    floats = np.array([np.nan, np.inf], dtype="<f4").tobytes()
+    _, samples, error = await spoken((await serve(saying(floats))).address)
+    assert (samples.tolist(), error) == ([0, 0x7FC0, 0, 0x7F80], None)
+
+
+async def test_b09_the_next_text_is_said_after_one_that_was_cut(serve: Serve) -> None:
+    loud = np.full(22_050, 10_000, dtype="<i2").tobytes()
+
+    async def script(connection: Connection) -> None:
+        endless = (await connection.event()).data["text"] == "1번"
+        for chunk in [loud] * 160 if endless else [b"\1\0"]:
+            await connection.tell("audio-chunk", MONO, chunk)
+        await connection.tell("audio-stop")
+
+    server = await serve(script)
+    assert (await spoken(server.address, "1번"))[2] == "speech_too_long"
+    _, samples, error = await spoken(server.address, "2번")
+    assert (samples.tolist(), error) == ([1], None)
+
+
+@pytest.mark.parametrize("empty", ["ping", "audio-chunk"])
+async def test_b09_events_without_samples_do_not_keep_an_engine_alive(serve: Serve, empty: str) -> None:
+    async def script(connection: Connection) -> None:
+        await saying(b"\1\0", stop=False)(connection)
+        while True:
+            await asyncio.sleep(3)
+            await connection.tell(empty, MONO)
+
+    server = await serve(script)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    _, samples, error = await spoken(server.address)
+    assert (samples.tolist(), error) == ([1], "engine_silent")
+    assert loop.time() - began == pytest.approx(10)
+
+
+async def test_the_wait_that_is_told_is_the_whole_one(serve: Serve) -> None:
+    async def script(connection: Connection) -> None:
+        await saying(b"\1\0", stop=False)(connection)
+        await asyncio.sleep(9)
+        await connection.tell("ping")
+        await asyncio.sleep(100)
+
+    with pytest.raises(EngineError, match="said nothing for 10 s"):
+        async for _ in WyomingSynthesizer((await serve(script)).address).synthesize("네", "ko"):
+            pass
+
+
 async def test_speech_just_within_the_bound_is_whole(serve: Serve) -> None:
     most = int((2 + 0.35 * 2) * 22_050)
     server = await serve(saying(np.full(most, 7, dtype="<i2").tobytes()))
