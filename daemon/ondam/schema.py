@@ -95,7 +95,7 @@ def _nearest(table: type[Table], location: tuple[int | str, ...]) -> Phrase | st
     for part in location[:-1]:
         siblings = _table_at(siblings, part) if siblings else None
     wanted = str(location[-1])
-    if siblings and (found := difflib.get_close_matches(wanted, siblings.model_fields, n=1)):
+    if siblings and (found := difflib.get_close_matches(wanted, _keys(siblings), n=1)):
         return Phrase("near_name", name=_path([*location[:-1], found[0]]))
     for path, name in _every_key(table):
         if name == wanted:
@@ -115,7 +115,12 @@ def _table_at(table: type[Table], key: int | str) -> type[Table] | None:
 
 
 def _every_key(table: type[Table], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name in table.model_fields:
+    for name in _keys(table):
         yield f"{prefix}{name}", name
         if inner := _table_at(table, name):
             yield from _every_key(inner, f"{prefix}{name}.")
+
+
+def _keys(table: type[Table]) -> list[str]:
+    """The table's keys as a file has them: a field has another name where pydantic needs its own."""
+    return [field.alias or name for name, field in table.model_fields.items()]

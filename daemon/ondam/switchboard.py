@@ -40,6 +40,7 @@ class Switchboard:
             temperature=llm.temperature,
             first_token_timeout_s=llm.first_token_timeout_s,
             idle_timeout_s=llm.idle_timeout_s,
+            context_tokens=llm.context_tokens or _context_length(engine),
         )
 
     def synthesizer(self, language: Language) -> Synthesizer:
@@ -101,3 +102,9 @@ class Switchboard:
         if engine is None:
             raise EngineError(f"{stage}_down")
         return engine
+
+
+def _context_length(engine: EngineStatus) -> int:
+    """What the engine reports that one conversation may hold, in tokens; 0 where it reports nothing."""
+    told = (engine.report or {}).get("context_length")
+    return told if isinstance(told, int) else 0

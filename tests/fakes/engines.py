@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,6 +44,7 @@ class ScriptedEngines:
     """How long the model keeps the stream open after its last token."""
     error: str = ""
     """What a stage that breaks says; else that it is down."""
+    context_tokens: int = 0
     asked: list[list[Message]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     heard_audio: list[Audio] = field(default_factory=list)
@@ -90,7 +91,7 @@ class ScriptedEngines:
         return Transcript(self.heard, language, engine_ms=self.stt_s * 1000)
 
     async def respond(
-        self, messages: Sequence[Message], *, max_tokens: int
+        self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, object] | None = None
     ) -> AsyncGenerator[Token | Usage, None]:
         self.asked.append(list(messages))
         self.running += 1

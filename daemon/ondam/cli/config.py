@@ -37,7 +37,7 @@ def show(json_wanted: bool) -> None:
     """Print every value in force, as TOML; what differs from the shipped value is marked."""
     from ondam.config import defaults, load
 
-    values = load(places().config_file).model_dump()
+    values = load(places().config_file).model_dump(by_alias=True)
     if json_wanted:
         print_json(values)
         return

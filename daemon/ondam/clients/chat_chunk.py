@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 
 from ondam.clients.json_text import (
@@ -21,6 +22,26 @@ LAST = "[DONE]"
 """The data of the event after the last chunk."""
 
 
+OVERFULL_KINDS = {"exceed_context_size_error", "context_length_exceeded"}
+"""How llama.cpp, and OpenAI and llama-cpp-python, name a request that does not fit into the context."""
+
+OVERFULL_WORDS = re.compile(
+    r"context[ _](?:length|size|window)|maximum context|prompt (?:is )?too long|too many tokens",
+    re.IGNORECASE,
+)
+"""How servers say so that name no kind (vLLM, TGI, proxies in front of them)."""
+
+ROOM_IN_WORDS = re.compile(r"(?:context length is|available context size \(|context window of) ?(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Overfull:
+    """A request did not fit into the server's context. Both in tokens, 0 where it did not tell."""
+
+    room: int = 0
+    prompt: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """What a chunk says. ``text`` may begin or end in half a character; ``error``: the server's own words."""
@@ -29,13 +50,15 @@ class Chunk:
     engine_ms: float | None = None
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
+    overfull: Overfull | None = None
+    """The error says that the request was too long."""
 
 
 def chunk(data: str) -> Chunk:
     """The chunk in an event's ``data``. ValueError when it is none."""
     body = json_object(data)
     if body.get("error") is not None:
-        return Chunk(error=server_words(body))
+        return Chunk(error=server_words(body), overfull=overfull(body))
     timings = object_at(body, "timings")
     prompt_ms, predicted_ms = number_at(timings, "prompt_ms"), number_at(timings, "predicted_ms")
     prompt_n, cache_n = count_at(timings, "prompt_n"), count_at(timings, "cache_n")
@@ -95,3 +118,26 @@ def server_words(body: dict[str, Json]) -> str:
     if isinstance(said, dict):
         said = said.get("message") or said.get("type")
     return one_line(said if isinstance(said, str) else repr(said)) if said else "?"
+
+
+def overfull(body: dict[str, Json]) -> Overfull | None:
+    """Whether an error's body says that the request was too long for the context, and by how much."""
+    error = body.get("error")
+    told = error if isinstance(error, dict) else body
+    words = server_words(body)
+    kinds = {told.get("type"), told.get("code")} - {None}
+    if not any(isinstance(kind, str) and kind in OVERFULL_KINDS for kind in kinds) and not (
+        OVERFULL_WORDS.search(words)
+    ):
+        return None
+    found = ROOM_IN_WORDS.search(words)
+    return Overfull(
+        _tokens(told, "n_ctx") or (int(found[1]) if found else 0), _tokens(told, "n_prompt_tokens")
+    )
+
+
+def _tokens(told: dict[str, Json], key: str) -> int:
+    try:
+        return count_at(told, key) or 0
+    except ValueError:
+        return 0  # the refusal counts, its figures only help

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import yarl
 
-from ondam.clients.chat_chunk import LAST, Chunk, chunk, server_words, together
+from ondam.clients.chat_chunk import LAST, Chunk, Overfull, chunk, overfull, server_words, together
 from ondam.clients.event_stream import EventStream
 from ondam.clients.json_text import Surrogates, json_object, one_line
 from ondam.errors import EngineError
@@ -44,7 +44,8 @@ class OpenAIResponder:
 
     ``model`` may be empty where the server holds one. ``extra`` is laid over the request's body.
     ``first_token_timeout_s`` runs from the request to the first text, ``idle_timeout_s`` between two texts;
-    keep-alives and reasoning are no text. Raises EngineError for a URL of another form.
+    keep-alives and reasoning are no text. ``context_tokens``: what a conversation may take there with its
+    answer, 0 when nobody knows. Raises EngineError for a URL of another form.
     """
 
     def __init__(
@@ -55,9 +56,11 @@ class OpenAIResponder:
         temperature: float = 0.3,
         first_token_timeout_s: float = 20.0,
         idle_timeout_s: float = 10.0,
+        context_tokens: int = 0,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
         self.url = url
+        self.context_tokens = context_tokens
         self._socket, self._base = place(url)
         self._model = model
         self._temperature = temperature
@@ -67,13 +70,15 @@ class OpenAIResponder:
         self._extras_refused = False
 
     async def respond(
-        self, messages: Sequence[Message], *, max_tokens: int
+        self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, object] | None = None
     ) -> AsyncGenerator[Token | Usage, None]:
         """The answer as it is generated, ``Usage`` last. Closing the iterator closes the connection.
 
-        Raises EngineError; texts yielded before it stand. Codes: ``engine_unreachable``, ``llm_loading``,
+        With a ``schema`` the server is told to answer with JSON that obeys it. Raises EngineError; texts
+        yielded before it stand. Codes: ``engine_unreachable``, ``llm_loading``, ``llm_context_full``,
         ``llm_refused``, ``llm_failed``, ``llm_gave_up`` (an error inside the stream), ``llm_cut_off``,
-        ``llm_broken_answer``, ``llm_no_first_token``, ``llm_stalled``.
+        ``llm_broken_answer``, ``llm_no_first_token``, ``llm_stalled``. The facts of ``llm_context_full`` hold
+        ``context_tokens`` and ``prompt_tokens``, 0 where the server did not tell.
         """
         loop = asyncio.get_running_loop()
         timeout_s, late = self._first_token_timeout_s, "llm_no_first_token"
@@ -82,7 +87,8 @@ class OpenAIResponder:
         usage = Usage()
         surrogates = Surrogates()
         # Not one asyncio.timeout around it all: the time the consumer takes between two tokens is its own.
-        async with aclosing(self._chunks(messages, max_tokens)) as chunks:
+        body = self._body(messages, max_tokens, schema)
+        async with aclosing(self._chunks(body)) as chunks:
             while True:
                 try:
                     async with asyncio.timeout_at(deadline):
@@ -98,7 +104,11 @@ class OpenAIResponder:
                         break  # the answer is whole; only the goodbye went wrong
                     raise
                 if got.error is not None:
-                    raise EngineError("llm_gave_up", address=self.url, reason=got.error)
+                    raise (
+                        self._context_full(got.overfull, got.error)
+                        if got.overfull
+                        else EngineError("llm_gave_up", address=self.url, reason=got.error)
+                    )
                 usage = together(usage, got.usage)
                 if text := surrogates.whole(got.text):
                     yield Token(text[:left], got.engine_ms)
@@ -112,12 +122,12 @@ class OpenAIResponder:
                     deadline = loop.time() + AFTER_LAST_TOKEN_S
         yield usage
 
-    async def _chunks(self, messages: Sequence[Message], max_tokens: int) -> AsyncGenerator[Chunk, None]:
+    async def _chunks(self, body: Mapping[str, Any]) -> AsyncGenerator[Chunk, None]:
         """The chunks up to ``[DONE]``, or to the end of an answer that said it was finished."""
         finished = ended = False
         stream = EventStream()
         try:
-            async with self._answer(messages, max_tokens) as response:
+            async with self._answer(body) as response:
                 while not ended:
                     more = await response.content.readany()
                     ended = not more
@@ -137,9 +147,7 @@ class OpenAIResponder:
             raise EngineError("llm_cut_off", address=self.url, reason="the stream ended early")
 
     @asynccontextmanager
-    async def _answer(
-        self, messages: Sequence[Message], max_tokens: int
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _answer(self, body: Mapping[str, Any]) -> AsyncIterator[aiohttp.ClientResponse]:
         """The response with status 200, its body not read. Faults of the connection become EngineErrors."""
         connector: aiohttp.BaseConnector = (
             aiohttp.UnixConnector(self._socket, force_close=True)
@@ -155,10 +163,12 @@ class OpenAIResponder:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
             ) as session:
                 bare = self._extras_refused
-                response = await self._post(session, messages, max_tokens, bare)
+                response = await self._post(session, body, bare)
                 if response.status in {400, 422} and not bare:
                     refusal = await self._refusal(response)
-                    response = await self._post(session, messages, max_tokens, bare=True)
+                    if refusal.code == "llm_context_full":
+                        raise refusal
+                    response = await self._post(session, body, bare=True)
                     if response.status != 200:
                         raise refusal  # it was not the extras
                     self._extras_refused = True
@@ -180,9 +190,18 @@ class OpenAIResponder:
     def _unreachable(self, reason: str) -> EngineError:
         return EngineError("engine_unreachable", address=self.url, reason=reason)
 
-    async def _post(
-        self, session: aiohttp.ClientSession, messages: Sequence[Message], max_tokens: int, bare: bool
-    ) -> aiohttp.ClientResponse:
+    def _context_full(self, told: Overfull, reason: str) -> EngineError:
+        return EngineError(
+            "llm_context_full",
+            address=self.url,
+            reason=reason,
+            context_tokens=told.room,
+            prompt_tokens=told.prompt,
+        )
+
+    def _body(
+        self, messages: Sequence[Message], max_tokens: int, schema: Mapping[str, object] | None
+    ) -> dict[str, Any]:
         body: dict[str, Any] = {
             "messages": list(messages),
             "stream": True,
@@ -192,11 +211,19 @@ class OpenAIResponder:
         }
         if self._model:
             body["model"] = self._model
-        if not bare:
-            body |= EXTRAS
+        if schema is not None:
+            # llama.cpp keeps the order of the properties as it stands here, required ones first.
+            format_ = {"name": "form", "strict": True, "schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": format_}
+        return body
+
+    async def _post(
+        self, session: aiohttp.ClientSession, body: Mapping[str, Any], bare: bool
+    ) -> aiohttp.ClientResponse:
+        extras: Mapping[str, Any] = {} if bare else EXTRAS
         # No redirects: words go to the address that the user wrote, and to no other.
         return await session.post(
-            f"{self._base}/chat/completions", json=body | self._extra, allow_redirects=False
+            f"{self._base}/chat/completions", json={**body, **extras, **self._extra}, allow_redirects=False
         )
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> EngineError:
@@ -209,12 +236,16 @@ class OpenAIResponder:
             pass  # the status is what counts; the words that came so far will do
         finally:
             response.close()
+        full: Overfull | None = None
         try:
-            reason = server_words(json_object(body))
+            told = json_object(body)
+            reason, full = server_words(told), overfull(told)
         except ValueError:
             # Not every error is JSON (a proxy's page, an empty body); its text is all there is to tell.
             reason = one_line(body.decode("utf-8", "replace")) or response.reason or "?"
         status = response.status
+        if full is not None:
+            return self._context_full(full, reason)
         if status == 200:
             # Asked for a stream, it answered with one JSON object: an error without the status of one.
             code = "llm_gave_up"

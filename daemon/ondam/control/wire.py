@@ -200,8 +200,9 @@ class Turn(TypedDict):
     ``fault``: message code of what the user was told when something went wrong; ``cause``: code of the error
     behind it. ``taken_back``: endpoints after which the user went on. ``engine_ms``: what the engines
     measured themselves, ``sum`` of what is in the way of the first sound. ``filler_ms``: when "One moment." was
-    said, which is no part of the answer. ``canned``: answered from the configuration. ``voice``: the engine that
-    spoke. ``engines``: name to pid and start of the process that answered.
+    said, which is no part of the answer. ``canned``: answered from the configuration. ``slots``: what the model
+    filled in beside it, where there is a form. ``voice``: the engine that spoke. ``engines``: name to pid and
+    start of the process that answered.
     """
 
     id: int
@@ -229,6 +230,7 @@ class Turn(TypedDict):
     voice: str | None
     settled: bool
     engines: Mapping[str, Mapping[str, object]]
+    slots: NotRequired[Mapping[str, object]]
 
 
 class Turns(TypedDict):
@@ -329,6 +331,18 @@ class TranscriptEvent(TypedDict):
     text: str
 
 
+class SlotsEvent(TypedDict):
+    """What the model filled in beside what it says, while that is being said (see ``form.schema``).
+
+    Comes once the answer is certain to be wanted. ``turn`` is its number.
+    """
+
+    type: Literal["slots"]
+    session: str
+    turn: int
+    slots: Mapping[str, object]
+
+
 class TurnEvent(TypedDict):
     """A turn has ended."""
 
@@ -370,6 +384,7 @@ Event: TypeAlias = (
     SnapshotEvent
     | StateEvent
     | TranscriptEvent
+    | SlotsEvent
     | TurnEvent
     | EngineEvent
     | FaultEvent

@@ -15,7 +15,12 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The last ``limit`` exchanges, oldest first."""
+    """The latest exchanges, oldest first, never more than ``limit``.
+
+    When one more comes than it may hold, the older half goes at once. What is sent to the language model then
+    begins with the same words for many turns, and the model's cache of it holds; forgetting one exchange a
+    turn would have all of it computed anew in every turn.
+    """
 
     limit: int
     exchanges: tuple[Exchange, ...] = ()
@@ -25,4 +30,6 @@ class History:
         if not answer.strip():
             return self
         kept = (*self.exchanges, Exchange(question, answer.strip()))
-        return History(self.limit, kept[-self.limit :] if self.limit else ())
+        if len(kept) > self.limit:
+            kept = kept[len(kept) - (self.limit + 1) // 2 :]
+        return History(self.limit, kept)

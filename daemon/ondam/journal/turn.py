@@ -22,6 +22,8 @@ class Turn:
     transcript: str | None = None
     reply: str | None = None
     """What the model generated; ``heard`` is the part that was played."""
+    written: str = ""
+    """The clauses made of it so far: what ``heard`` will be when all of it was played."""
     heard: str = ""
     outcome: Outcome | None = None
     fault: str | None = None
@@ -34,6 +36,8 @@ class Turn:
     answer_s: float = 0.0
     """Length of the audio that was played."""
     clauses: int = 0
+    slots: dict[str, Any] | None = None
+    """What the model filled in beside what it said; None without a form, and where it is not filled in."""
     canned: bool = False
     """Answered from the configuration, without the language model."""
     filler_ns: Nanoseconds | None = None
@@ -116,7 +120,7 @@ class Turn:
             "voice": self.voice,
             "settled": self.settled,
             "engines": self.engines,
-        }
+        } | ({"slots": self.slots} if text and self.slots is not None else {})
 
 
 def _round(value: float | None) -> float | None:

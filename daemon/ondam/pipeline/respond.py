@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
 from ondam.dialog.history import Exchange
 from ondam.errors import EngineError
 from ondam.journal.turn import Turn
-from ondam.pipeline.ports import Engines, Message, Token, Usage
+from ondam.pipeline.context import Context
+from ondam.pipeline.ports import Engines, Message, Responder, Token, Usage
 from ondam.speech import Clause, ClauseStream
+from ondam.speech.form import Filling, Form
 from ondam.types import Language, Nanoseconds
 
+log = logging.getLogger(__name__)
 
-def prompt(system: str, history: Sequence[Exchange], question: str) -> list[Message]:
-    """The messages of a request. The stable part comes first, so that the engine's prompt cache holds."""
-    messages: list[Message] = [{"role": "system", "content": system}]
+
+def prompt(
+    system: str, history: Sequence[Exchange], question: str, *, form: Form | None = None
+) -> list[Message]:
+    """The messages of a request. The stable part comes first, so that the engine's prompt cache holds.
+
+    With a ``form`` the system prompt ends in what the model has to know of it.
+    """
+    told = f"{system}\n\n{form.instruction}" if form else system
+    messages: list[Message] = [{"role": "system", "content": told}]
     for exchange in history:
         messages.append({"role": "user", "content": exchange.question})
         messages.append({"role": "assistant", "content": exchange.answer})
@@ -28,6 +39,17 @@ LULL_S = 0.15
 """A sentence whose end only the next character would prove is spoken when none has come for so long. Several
 times what a token takes, so that it never cuts where a quick model would have gone on."""
 
+QUESTION_TOKENS = 128
+"""Room left for the next question when a conversation is computed ahead: what then no longer fits is left out
+while the answer is being spoken, and not when the next question waits. Spoken questions have 10 to 40."""
+
+EXCUSES = {"llm_question_too_long": "excuse_question_too_long"}
+"""What the user is told for an error of this stage where ``excuse_llm``, "ask again", would be wrong."""
+
+PERHAPS_FULL = {"llm_context_full", "llm_refused", "llm_gave_up", "llm_cut_off"}
+"""How a server without room for a request may answer it: with a refusal that says so or does not, an error in
+place of a stream, or a stream that ends before a word."""
+
 
 async def respond(
     turn: Turn,
@@ -36,53 +58,215 @@ async def respond(
     language: Language,
     max_tokens: int,
     clock: Callable[[], Nanoseconds],
+    *,
+    context: Context | None = None,
+    form: Form | None = None,
 ) -> AsyncGenerator[Clause, None]:
     """The answer's clauses, each as soon as it is certain. Marks and figures go into ``turn``.
 
+    ``context`` is the conversation's, shared by its turns: it leaves out what does not fit. With a ``form``
+    the clauses are those of what the answer says, and at its end ``turn.slots`` is the data beside it.
+
     Raises EngineError; what was yielded before stays valid.
     """
-    clauses = ClauseStream(language)
-    cut_off = False
+    answer = _Answer(turn, language, clock, form)
     responder = engines.responder()
-    turn.llm_calls += 1
     turn.reply = ""
     turn.marks.set("llm_sent", clock())
+    asked = _asked(turn, responder, messages, context or Context(), max_tokens, form)
     try:
-        async with (
-            aclosing(responder.respond(messages, max_tokens=max_tokens)) as stream,
-            aclosing(_with_lulls(stream, LULL_S)) as pieces,
-        ):
+        async with aclosing(asked) as stream, aclosing(_with_lulls(stream, LULL_S)) as pieces:
             async for piece in pieces:
-                if piece is None:
-                    for clause in clauses.flush():
-                        _note_clause(turn, turn.engine_ms.llm_last_token, clock())
-                        yield clause
-                    continue
-                if isinstance(piece, Usage):
-                    _note_usage(turn, piece)
-                    cut_off = piece.finish_reason == "length"
-                    continue
-                turn.marks.set("llm_first_token", clock())
-                if turn.engine_ms.llm_first_token is None:
-                    turn.engine_ms.llm_first_token = piece.engine_ms
-                turn.streamed += 1
-                turn.engine_ms.llm_last_token = piece.engine_ms
-                turn.reply += piece.text
-                for clause in clauses.feed(piece.text):
-                    _note_clause(turn, piece.engine_ms, clock())
+                for clause in answer.take(piece):
                     yield clause
     except EngineError:
         # A sentence that waited only for proof of its end is whole all the same.
-        for clause in clauses.flush():
-            _note_clause(turn, None, clock())
+        for clause in answer.break_off():
             yield clause
         raise
     engines.answered("llm")
-    if cut_off and turn.clauses:
-        return  # Half a sentence at the limit is worse than none: the answer ends with its last whole clause.
-    for clause in clauses.finish():
-        _note_clause(turn, turn.engine_ms.llm_last_token, clock())
+    for clause in answer.finish():
         yield clause
+
+
+async def prefill(
+    messages: Sequence[Message],
+    engines: Engines,
+    max_tokens: int,
+    *,
+    context: Context | None = None,
+    form: Form | None = None,
+) -> Usage | None:
+    """Let the engine compute ahead what the next question will follow: ``prompt(system, history, "")``.
+
+    To be called when the last token of an answer has come, with a history in which all of it was heard; the
+    other arguments as for ``respond``. The empty question makes any chat template close the answer as it
+    will be closed then. Cancel it before anything else is asked: the engine is free again after the batch
+    that it is in. None when the engine could not do it.
+    """
+    context = context or Context()
+    reserve = _answer_tokens(max_tokens, form) + QUESTION_TOKENS
+    try:
+        responder = engines.responder()
+        asked = context.fitted(messages, room=responder.context_tokens, reserve=reserve)
+        # One token: llama.cpp makes one of 0 as well, and other servers refuse 0.
+        async with aclosing(responder.respond(asked, max_tokens=1)) as stream:
+            async for piece in stream:
+                if isinstance(piece, Usage):
+                    context.learn(asked, piece)
+                    return piece
+    except EngineError as error:
+        # The next turn pays for it instead, and tells if the engine is really down.
+        log.info("the conversation could not be computed ahead: %s", error)
+    return None
+
+
+async def _asked(
+    turn: Turn,
+    responder: Responder,
+    messages: Sequence[Message],
+    context: Context,
+    max_tokens: int,
+    form: Form | None,
+) -> AsyncGenerator[Token | Usage, None]:
+    """The engine's answer; where it had no room for the request, what it answers to the shortest one."""
+    reserve = _answer_tokens(max_tokens, form)
+    asked = context.fitted(messages, room=responder.context_tokens, reserve=reserve)
+    begun, shorter = False, None
+    try:
+        async with aclosing(_once(turn, responder, asked, context, reserve, form)) as stream:
+            async for piece in stream:
+                if isinstance(piece, Token):
+                    begun = True
+                elif not begun and _starved(piece):
+                    shorter = context.shortened(asked, reserve=reserve)
+                    if shorter is not None:
+                        break
+                yield piece
+    except EngineError as error:
+        if begun or error.code not in PERHAPS_FULL:
+            raise
+        if error.code == "llm_context_full":
+            context.learn_room(
+                asked, room=_fact(error, "context_tokens"), tokens=_fact(error, "prompt_tokens")
+            )
+        shorter = context.shortened(asked, reserve=reserve)
+        if shorter is None:
+            raise _last_word(error) from error
+        log.info("asked again with less of the conversation: %s", error)
+    if shorter is None:
+        return
+    try:
+        async with aclosing(_once(turn, responder, shorter, context, reserve, form)) as stream:
+            async for piece in stream:
+                if isinstance(piece, Token):
+                    context.leave_out(asked, shorter)
+                    asked = shorter
+                yield piece
+    except EngineError as error:
+        raise _last_word(error) from error
+
+
+async def _once(
+    turn: Turn,
+    responder: Responder,
+    messages: Sequence[Message],
+    context: Context,
+    max_tokens: int,
+    form: Form | None,
+) -> AsyncGenerator[Token | Usage, None]:
+    turn.llm_calls += 1
+    schema = form.schema if form else None
+    async with aclosing(responder.respond(messages, max_tokens=max_tokens, schema=schema)) as stream:
+        async for piece in stream:
+            if isinstance(piece, Usage):
+                context.learn(messages, piece)
+            yield piece
+
+
+def _answer_tokens(max_tokens: int, form: Form | None) -> int:
+    return max_tokens + (form.max_tokens if form else 0)
+
+
+def _starved(usage: Usage) -> bool:
+    """Whether an answer without a word had no room for one, rather than nothing to say."""
+    return not usage.reasoning_seen and (usage.finish_reason == "length" or not usage.output_tokens)
+
+
+def _fact(error: EngineError, name: str) -> int:
+    value = error.facts.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _last_word(error: EngineError) -> EngineError:
+    """The engine had no room for the question alone: that can be told in words that help."""
+    return EngineError("llm_question_too_long", **error.facts) if error.code == "llm_context_full" else error
+
+
+class _Answer:
+    """An answer on its way from tokens to clauses, and what ``turn`` remembers of it."""
+
+    def __init__(
+        self, turn: Turn, language: Language, clock: Callable[[], Nanoseconds], form: Form | None
+    ) -> None:
+        self._turn = turn
+        self._clock = clock
+        self._clauses = ClauseStream(language)
+        self._filling = Filling(form) if form else None
+        self._cut_off = False
+
+    def take(self, piece: Token | Usage | None) -> list[Clause]:
+        """The clauses that ``piece`` completes. None: nothing has come for a while."""
+        if piece is None:
+            return self._made(self._clauses.flush(), self._turn.engine_ms.llm_last_token)
+        if isinstance(piece, Usage):
+            _note_usage(self._turn, piece)
+            self._cut_off = piece.finish_reason == "length"
+            return []
+        turn = self._turn
+        turn.marks.set("llm_first_token", self._clock())
+        if turn.engine_ms.llm_first_token is None:
+            turn.engine_ms.llm_first_token = piece.engine_ms
+        turn.streamed += 1
+        turn.engine_ms.llm_last_token = piece.engine_ms
+        text, over = piece.text, False
+        if self._filling:
+            was_whole = self._filling.whole
+            text = self._filling.feed(piece.text)
+            over = self._filling.whole and not was_whole
+        turn.reply = (turn.reply or "") + text
+        clauses = self._clauses.feed(text)
+        if over:
+            # The slots that follow are no reason to wait with the last clause.
+            clauses += self._clauses.finish()
+        return self._made(clauses, piece.engine_ms)
+
+    def break_off(self) -> list[Clause]:
+        """What can be said of an answer that broke off."""
+        return self._made(self._clauses.flush(), None)
+
+    def finish(self) -> list[Clause]:
+        """The rest, and the slots."""
+        if self._filling:
+            filled = self._filling.finish()
+            self._turn.slots = filled.slots
+            if filled.problem:
+                self._turn.cause = filled.problem
+                log.warning("turn %d: the form is not filled in: %s", self._turn.id, filled.problem)
+                log.debug("%s", filled.detail)
+        if self._cut_off and self._turn.clauses:
+            return []  # Half a sentence at the limit is worse than none: it ends with its last whole clause.
+        return self._made(self._clauses.finish(), self._turn.engine_ms.llm_last_token)
+
+    def _made(self, clauses: list[Clause], engine_ms: float | None) -> list[Clause]:
+        turn = self._turn
+        for clause in clauses:
+            turn.clauses += 1
+            turn.written = f"{turn.written} {clause.written}".strip()
+            turn.marks.set("first_clause", self._clock())
+            if turn.clauses == 1:
+                turn.engine_ms.llm_first_clause = engine_ms
+        return clauses
 
 
 async def _with_lulls(
@@ -107,13 +291,6 @@ async def _with_lulls(
         if coming is not None:
             coming.cancel()
             await asyncio.gather(coming, return_exceptions=True)
-
-
-def _note_clause(turn: Turn, engine_ms: float | None, at_ns: Nanoseconds) -> None:
-    turn.clauses += 1
-    turn.marks.set("first_clause", at_ns)
-    if turn.clauses == 1:
-        turn.engine_ms.llm_first_clause = engine_ms
 
 
 def _note_usage(turn: Turn, usage: Usage) -> None:

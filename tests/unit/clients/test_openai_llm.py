@@ -527,3 +527,97 @@ def test_a_url_of_another_form_is_refused(url: str) -> None:
     with pytest.raises(EngineError) as caught:
         OpenAIResponder(url)
     assert caught.value.code == "llm_url_malformed"
+
+
+FULL: dict[str, tuple[int, dict[str, Any], tuple[int, int]]] = {
+    "llama.cpp": (
+        400,
+        {
+            "error": {
+                "code": 400,
+                "message": "request (731 tokens) exceeds the available context size (512 tokens)",
+                "type": "exceed_context_size_error",
+                "n_prompt_tokens": 731,
+                "n_ctx": 512,
+            }
+        },
+        (512, 731),
+    ),
+    "llama-cpp-python": (
+        400,
+        {
+            "error": {
+                "message": "Requested tokens (731) exceed context window of 512",
+                "type": "invalid_request_error",
+                "code": "context_length_exceeded",
+            }
+        },
+        (512, 0),
+    ),
+    "vllm": (
+        400,
+        {
+            "object": "error",
+            "message": "This model's maximum context length is 4096 tokens. However, you asked for 4100.",
+            "type": "BadRequestError",
+            "code": 400,
+        },
+        (4096, 0),
+    ),
+    "a proxy": (500, {"detail": "prompt is too long"}, (0, 0)),
+    "figures that are none": (
+        400,
+        {"error": {"message": "?", "type": "exceed_context_size_error", "n_ctx": "many"}},
+        (0, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize("server", FULL)
+async def test_a_request_that_is_too_long_is_told_as_such_and_not_asked_again(
+    serve: Serve, server: str
+) -> None:
+    status, body, told = FULL[server]
+    said_no = json.dumps(body).encode()
+    head = f"HTTP/1.1 {status} No\r\nContent-Type: application/json\r\nContent-Length: {len(said_no)}\r\n\r\n"
+    running = await serve(answering(head.encode() + said_no))
+    heard = await ask(OpenAIResponder(running.address))
+    assert heard.code == "llm_context_full"
+    assert heard.error is not None
+    assert (heard.error.facts["context_tokens"], heard.error.facts["prompt_tokens"]) == told
+    assert running.accepted == 1
+
+
+@pytest.mark.parametrize("server", ["llama.cpp", "vllm"])
+async def test_the_same_inside_a_stream_or_with_status_200(serve: Serve, server: str) -> None:
+    _, body, told = FULL[server]
+    error = body if "error" in body else {"error": body}
+    in_stream = await serve(whole(b"data: " + json.dumps(error).encode() + b"\n\n"))
+    heard = await ask(OpenAIResponder(in_stream.address))
+    assert heard.error is not None
+    assert (heard.code, heard.error.facts["context_tokens"]) == ("llm_context_full", told[0])
+
+    said_no = json.dumps(body).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(said_no)}\r\n\r\n"
+    instead = await serve(answering(head.encode() + said_no))
+    assert (await ask(OpenAIResponder(instead.address))).code == "llm_context_full"
+
+
+async def test_a_schema_travels_in_its_order_as_response_format(serve: Serve) -> None:
+    asked: list[dict[str, Any]] = []
+
+    async def script(connection: Connection) -> None:
+        asked.append(await connection.http_request())
+        await connection.send(CHUNKED, framed(said("{}", "stop")), framed(DONE), END_OF_BODY)
+
+    server = await serve(script)
+    schema = {"type": "object", "properties": {"say": {"type": "string"}, "a": {}}, "required": ["say"]}
+    responder = OpenAIResponder(server.address)
+    async with aclosing(responder.respond(QUESTION, max_tokens=50, schema=schema)) as answer:
+        assert [piece async for piece in answer]
+    told = asked[0]["response_format"]
+    assert told == {
+        "type": "json_schema",
+        "json_schema": {"name": "form", "strict": True, "schema": schema},
+    }
+    assert list(told["json_schema"]["schema"]["properties"]) == ["say", "a"]
