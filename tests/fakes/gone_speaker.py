@@ -18,6 +18,9 @@ class GoneSpeaker:
     def __init__(self) -> None:
         self._written = 0
 
+    def wake(self) -> None:
+        pass
+
     async def write(self, samples: Samples) -> int:
         first = self._written
         self._written += len(samples)

@@ -28,6 +28,9 @@ FIRST_CALLBACK_NS = 2_000_000_000
 OPENING_S = 1.0
 """A device that takes longer to open belongs to a server that hangs. Told, and waited for."""
 
+RESTING_LOOK_S = 2.0
+"""While nothing is open. The sound server tells its news at once, and so does one who wants to play."""
+
 SERVER_ANSWERS_S = 1.0
 LEAVING_S = 1.0
 """How long ``close`` waits for a device before it leaves it behind."""
@@ -75,7 +78,11 @@ StreamT = TypeVar("StreamT", bound=Stream)
 
 
 class Keeper(Generic[StreamT]):
-    """Runs from ``start`` to ``close``. ``device`` is None while there is none."""
+    """Runs from ``start`` to ``close``. ``device`` is None while there is none.
+
+    A device for which there is nothing to do rests: it is closed, and opened again when there is. Meanwhile
+    the sound server says whether it is still there.
+    """
 
     def __init__(
         self,
@@ -88,13 +95,17 @@ class Keeper(Generic[StreamT]):
         on_fault: OnFault,
         on_look: Callable[[], None] = lambda: None,
         busy: Callable[[], bool] = lambda: False,
+        idle: Callable[[], bool] = lambda: False,
         host: Host,
         watch: Watch,
         clock: Clock,
         sleep: Sleep,
     ) -> None:
         """``open_device`` runs on PortAudio's thread, the others on the loop: ``on_look`` at each look,
-        ``busy`` to ask whether the device may be closed for a moment."""
+        ``busy`` to ask whether the device may be closed for a moment, ``idle`` whether it is to rest.
+
+        ``on_lost`` is called when a stream ends for whatever reason, and when a device that rests goes.
+        """
         self._kind = kind
         self._spec = spec
         self._open_device = open_device
@@ -103,6 +114,7 @@ class Keeper(Generic[StreamT]):
         self._on_fault = on_fault
         self._on_look = on_look
         self._busy = busy
+        self._idle = idle
         self._host = host
         self._watch = watch
         self._clock = clock
@@ -113,6 +125,8 @@ class Keeper(Generic[StreamT]):
         self._fault: str | None = None
         self._task: asyncio.Task[None] | None = None
         self.device: Device | None = None
+        self.resting = False
+        """The device is there and not open: ``wake`` lets ``idle`` be asked again."""
 
     @property
     def name(self) -> str:
@@ -156,10 +170,12 @@ class Keeper(Generic[StreamT]):
             while not self._closed:
                 try:
                     await self._one_device()
+                    if self.resting and await self._rested():
+                        continue
                 except Exception as error:  # the device would stay dead without a word
                     log.exception("the %s failed in a way that nobody thought of", self._kind)
                     self.tell("portaudio_failed", reason=error)
-                self.device = None
+                self.device, self.resting = None, False
                 if not self._closed:
                     await self._rest(self._backoff.failed(self._clock()))
         finally:
@@ -231,6 +247,25 @@ class Keeper(Generic[StreamT]):
                 healthy = True
                 self._backoff.worked(now_ns)
                 self.tell(None)
+            if healthy and self._idle():
+                self.resting = True
+                return None
+
+    async def _rested(self) -> bool:
+        """Return when there is something to do: True; or when the device is no longer there: False."""
+        try:
+            while not self._closed and self._idle():
+                device, server = self.device, self._watch.state
+                if device is None or _removed(device, server) or _unserved(device, server):
+                    self._on_lost()
+                    self.tell(f"{self._kind}_lost", name=self.name)
+                    return False
+                if self._better(device, server):
+                    self.device = choose(self._spec, self._kind, server.devices)
+                await self._doze(RESTING_LOOK_S)
+            return True
+        finally:
+            self.resting = False
 
     def _better(self, device: Device, server: ServerState) -> bool:
         """The default has changed, or a sound server came up after us."""
@@ -281,6 +316,11 @@ def _removed(device: Device, server: ServerState) -> bool:
     """The server no longer lists it. It may have moved our stream to another without a word."""
     listed = {(other.kind, other.name) for other in server.devices}
     return device.system == "server" and server.running and (device.kind, device.name) not in listed
+
+
+def _unserved(device: Device, server: ServerState) -> bool:
+    """The server is gone. An open stream ends then, one that rests is not told."""
+    return device.system == "server" and not server.running
 
 
 def _astray(device: Device, server: ServerState) -> bool:

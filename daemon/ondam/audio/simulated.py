@@ -202,6 +202,9 @@ class WavSpeaker:
             self._held.append(Sound(0, first, samples.copy()))
         return first
 
+    def wake(self) -> None:
+        """See ``ports.Speaker``. It never rests."""
+
     def level(self, gain: float) -> None:
         """See ``ports.Speaker``."""
         before, self._level = self._level, checked_gain(gain)

@@ -131,13 +131,15 @@ class SpeakerStream:
         level = self.level
         # Where nothing sounded there is nothing to fade; what stood still is faded in.
         begin = self._gain if self._sounding or not self._gain else level
+        # A hold is wanted soon: it takes half the time, the other half is silent.
+        end = frames if level or not begin else frames // 2
         self._fading = False
-        while filled < frames and self.queue:
+        while filled < end and self.queue:
             if self.queue[0].era < self.era:
                 filled += self._take_flushed(out[filled:], filled, at_ns, now_ns)
                 begin = level
             elif begin or level:
-                filled += self._take(out, filled, begin, level, at_ns, now_ns)
+                filled += self._take(out[:end], filled, begin, level, at_ns, now_ns)
             else:
                 break
         out[filled:] = 0

@@ -73,11 +73,14 @@ class Speaker(Protocol):
     def rate_hz(self) -> int:
         """The rate that ``write`` wants."""
 
+    def wake(self) -> None:
+        """Something will be written soon: a device that rests is started now, so that no sound waits."""
+
     async def write(self, samples: Samples) -> int:
         """Queue mono samples; waits while over a second is queued. Returns the number of the first."""
 
     def level(self, gain: float) -> None:
-        """Play at ``gain``, 0 to 1, from now on; changes take 10 ms, so that nothing clicks.
+        """Play at ``gain``, 0 to 1, from now on; a change takes 5 to 10 ms, so that nothing clicks.
 
         1 plays as written, less is quieter. 0 holds: after the fade nothing more is taken from the queue, and
         a later ``level(1)`` goes on with the next sample, faded in. What is held is still to be heard: the

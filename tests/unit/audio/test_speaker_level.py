@@ -12,6 +12,8 @@ from tests.unit.audio.test_speaker import MS, ramp, speaking, with_server
 from ondam.types import Samples
 
 BLOCK = 480
+HALF = BLOCK // 2
+"""What is played, fading, before a sound stands still."""
 
 
 def loud(count: int) -> Samples:
@@ -48,15 +50,20 @@ async def test_a_sound_that_is_held_goes_on_with_the_next_sample(card: FakeCard)
         mouth.speaker.level(0)
         fade, *silence = await card.run(500)
         assert not np.concatenate(silence).any()
-        assert (fade[0], fade[-1]) == (5 * BLOCK + 1, 0)
+        assert (fade[0], fade[HALF - 2] > 0, fade[HALF - 1]) == (5 * BLOCK + 1, True, 0)
+        assert not fade[HALF:].any()
         mouth.speaker.level(1)
         begin, *after = await card.run(200)
-        assert (begin[0], begin[-1]) == (0, 7 * BLOCK)
+        assert (begin[0], begin[-1]) == (0, 6 * BLOCK + HALF)
         assert before.tolist() == ramp(5 * BLOCK).tolist()
-        assert np.concatenate(after)[: 13 * BLOCK].tolist() == ramp(20 * BLOCK)[7 * BLOCK :].tolist()
+        assert (
+            np.concatenate(after)[: 14 * BLOCK - HALF].tolist()
+            == ramp(20 * BLOCK)[7 * BLOCK - HALF :].tolist()
+        )
         assert mouth.speaker.heard == 20 * BLOCK
-        assert mouth.speaker.heard_at_ns(6 * BLOCK - 1) == begun + 90 * MS - 1_000_000_000 // 48_000 - 1
-        assert mouth.speaker.heard_at_ns(6 * BLOCK) == begun + (30 + 60 + 490) * MS
+        last = 5 * BLOCK + HALF - 1
+        assert mouth.speaker.heard_at_ns(last) == begun + 85 * MS - 1_000_000_000 // 48_000 - 1
+        assert mouth.speaker.heard_at_ns(last + 1) == begun + (30 + 60 + 490) * MS
 
 
 async def test_what_is_held_is_still_to_come(card: FakeCard) -> None:
@@ -73,7 +80,7 @@ async def test_what_is_held_is_still_to_come(card: FakeCard) -> None:
         assert not writing.done()
         assert not draining.done()
         # A second, 200 and 10 ms were written; 100 ms and the fade were taken.
-        assert mouth.speaker.ends_at_ns() == card.time.now_ns + (1000 + 200 + 10 - 110) * MS
+        assert mouth.speaker.ends_at_ns() == card.time.now_ns + (1000 + 200 + 10 - 105) * MS
         mouth.speaker.level(1)
         await card.run(1300)
         assert writing.done()
@@ -97,7 +104,7 @@ async def test_a_flush_drops_what_is_held_and_the_next_sound_is_as_loud_as_it_wa
         assert played[0].tolist() == ramp(BLOCK).tolist()
         assert not np.concatenate(played[1:]).any()
         await card.run(100)
-        assert mouth.speaker.heard == 11 * BLOCK + BLOCK
+        assert mouth.speaker.heard == 10 * BLOCK + HALF + BLOCK
         assert mouth.speaker.heard_at_ns(number) is not None
         await asyncio.wait_for(mouth.speaker.drained(), 1)
 
@@ -163,7 +170,7 @@ async def test_a_speaker_that_comes_back_while_it_is_held_goes_on_holding(card: 
         assert mouth.told == ["speaker_lost", None]
         assert before.tolist() == ramp(9600)[: 10 * BLOCK].tolist()
         assert fade[0] == 10 * BLOCK + 1
-        assert after[BLOCK : 9 * BLOCK].tolist() == ramp(9600)[12 * BLOCK :].tolist()
+        assert after[BLOCK : 10 * BLOCK - HALF].tolist() == ramp(9600)[12 * BLOCK - HALF :].tolist()
 
 
 @pytest.mark.parametrize("rate_hz", [44_100, 96_000])

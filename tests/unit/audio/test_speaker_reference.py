@@ -76,7 +76,7 @@ async def test_nothing_is_collected_until_somebody_asks_and_then_no_more_than_tw
 async def test_it_goes_on_with_a_device_of_another_rate(card: FakeCard) -> None:
     with_server(card)
     async with speaking(card) as mouth:
-        await card.run(4000)
+        await card.run(3000)
         mouth.speaker.reference()
         card.refuse = lambda options: options["samplerate"] != 44_100
         card.streams[0].active = False
