@@ -78,7 +78,7 @@ async def test_a_click_of_one_frame_only_ducks_the_answer() -> None:
         over = t.session.next_turn()
         t.microphone.play(voice(1.0))
         await until_speaking(t, 1.0)
-        t.microphone.play(voice(0.01, before=0))
+        t.microphone.play(voice(0.001, before=0))
         first = await over
     assert first.outcome == "answered"
     assert [turn.outcome for turn in t.finished] == ["answered"]
