@@ -29,6 +29,7 @@ PREPARED = (
     "excuse_stt",
     "answer_too_late",
     "no_answer",
+    "excuse_question_too_long",
     "internal_fault",
 )
 """Message codes, the most urgent first: the voice may be gone again before all are made."""
@@ -36,7 +37,7 @@ PREPARED = (
 MOST = 64
 LONGEST_S = 240.0
 """What is kept: phrases, and seconds of all together. Those above are about 25 s in a voice and language; two
-voices in two languages are 28 phrases and 4.4 MB at 22 kHz. What is longer than a tenth is no phrase."""
+voices in two languages are 32 phrases and 4.4 MB at 22 kHz. What is longer than a tenth is no phrase."""
 
 ABOUT_THE_TEXT = frozenset({"engine_refused", "speech_too_long"})
 """Codes of errors after which the same voice may be asked for another text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -15,14 +15,16 @@ from ondam.dialog.history import Exchange
 from ondam.errors import OndamError
 from ondam.journal.turn import Turn
 from ondam.pipeline.capture import Utterance
+from ondam.pipeline.context import Context
 from ondam.pipeline.gate import Gate
 from ondam.pipeline.phrases import FILLER, Fillers, Phrases
 from ondam.pipeline.ports import Engines
 from ondam.pipeline.recognize import recognize
-from ondam.pipeline.respond import prompt, respond
+from ondam.pipeline.respond import EXCUSES, prompt, respond
 from ondam.pipeline.speak import Speech
 from ondam.speech import Clause, ClauseStream
 from ondam.speech.canned import CannedAnswer, CannedAnswers
+from ondam.speech.form import Form
 from ondam.types import Audio, DraftId, Language, Nanoseconds, Stage
 
 log = logging.getLogger(__name__)
@@ -51,8 +53,9 @@ class DraftRunner:
 
     ``turn`` is what is remembered of this draft; it becomes the turn's record when the draft is committed.
     ``phrases`` are what is said without an engine; without them an excuse is made when it is needed.
-    ``fillers`` and ``canned`` are one conversation's; without them nothing is said meanwhile, and every
-    question goes to the model.
+    ``fillers``, ``canned`` and ``context`` are one conversation's; without them nothing is said meanwhile,
+    every question goes to the model, and what does not fit the model is found out anew each time. With a
+    ``form`` the model fills in data beside its answer; ``filled`` gets it once the draft is committed.
     """
 
     def __init__(
@@ -69,6 +72,9 @@ class DraftRunner:
         phrases: Phrases | None = None,
         fillers: Fillers | None = None,
         canned: CannedAnswers | None = None,
+        context: Context | None = None,
+        form: Form | None = None,
+        filled: Callable[[Mapping[str, object]], None] = lambda slots: None,
     ) -> None:
         self.draft = draft
         self.turn = turn
@@ -82,6 +88,9 @@ class DraftRunner:
         self._phrases = phrases
         self._fillers = fillers
         self._canned = canned
+        self._context = context
+        self._form = form
+        self._filled = filled
         self._speech = Speech(draft, turn, gate, clock)
         self._task: asyncio.Task[None] | None = None
         """The work under way."""
@@ -106,10 +115,29 @@ class DraftRunner:
         self._begin(lambda: self._aloud(clauses) if aloud else self._shown(clauses))
 
     def _models_clauses(self, question: str, history: Sequence[Exchange]) -> AsyncGenerator[Clause, None]:
-        asked = prompt(self._config.llm.system_prompt(self._language), history, question)
-        return respond(
-            self.turn, asked, self._engines, self._language, self._config.llm.max_tokens, self._clock
+        asked = prompt(self._config.llm.system_prompt(self._language), history, question, form=self._form)
+        clauses = respond(
+            self.turn,
+            asked,
+            self._engines,
+            self._language,
+            self._config.llm.max_tokens,
+            self._clock,
+            context=self._context,
+            form=self._form,
         )
+        return self._with_slots(clauses)
+
+    async def _with_slots(self, clauses: AsyncGenerator[Clause, None]) -> AsyncGenerator[Clause, None]:
+        async with aclosing(clauses):
+            async for clause in clauses:
+                yield clause
+        self._tell_slots()
+
+    def _tell_slots(self) -> None:
+        """When both have come: the data, and the certainty that it is wanted."""
+        if self.committed and self.turn.slots is not None:
+            self._filled(self.turn.slots)
 
     def _canned_clauses(self, question: str) -> AsyncGenerator[Clause, None] | None:
         if self._canned is None:
@@ -152,6 +180,7 @@ class DraftRunner:
         """Let the audio out: what is ready leaves at once."""
         self.committed = True
         self._gate.open(self.draft)
+        self._tell_slots()
         if self._canned is not None and self._canned_answer is not None:
             self._canned.spoken(self._canned_answer)
         if self._answers and self.turn.aloud and self._task is not None and not self._task.done():
@@ -252,7 +281,8 @@ class DraftRunner:
             log.warning("turn %d: %s", self.turn.id, failure.cause)
             self.turn.cause = failure.cause.code
             self._engines.failed(failure.stage, failure.cause.code)
-            self._tell(Failed(self._clock(), self.draft, f"excuse_{failure.stage}"))
+            excuse = EXCUSES.get(failure.cause.code, f"excuse_{failure.stage}")
+            self._tell(Failed(self._clock(), self.draft, excuse))
         except Exception:
             # A fault of ours must not end the conversation: logged, told, next turn.
             log.exception("turn %d failed", self.turn.id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ from ondam.pipeline.phrases import Fillers, Phrases
 from ondam.pipeline.ports import SpeechStart
 from ondam.pipeline.runner import DraftRunner
 from ondam.speech.canned import CannedAnswers
+from ondam.speech.form import Form
 from ondam.types import HEARING_RATE_HZ, Block, DraftId, Language, Samples, TurnId
 
 
@@ -82,6 +83,8 @@ class Room:
         self.canned = CannedAnswers(canned)
         self.events: list[tuple[float, Event]] = []
         self.runners: list[DraftRunner] = []
+        self.form: Form | None = None
+        self.filled: list[Mapping[str, object]] = []
         self._over: asyncio.Future[Event] = loop.create_future()
 
     def draft(self, turn: int = 1) -> DraftRunner:
@@ -99,6 +102,8 @@ class Room:
             phrases=self.phrases,
             fillers=self.fillers,
             canned=self.canned,
+            form=self.form,
+            filled=self.filled.append,
         )
         self.runners.append(made)
         return made

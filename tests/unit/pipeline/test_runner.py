@@ -14,6 +14,7 @@ from tests.unit.pipeline.one_draft import Room, Voices, some_voice
 from ondam import messages
 from ondam.dialog.events import Answered, Failed, Heard, Transcribed
 from ondam.speech import spoken
+from ondam.speech.form import form_of
 from ondam.types import Language
 
 FILLER_S = 11 * 0.05
@@ -314,6 +315,35 @@ async def test_a_pattern_that_runs_away_is_told_and_the_model_answers(
     runner = await room.asked(question="a" * 150)
     assert runner.turn.llm_calls == 1
     assert "takes too long" in caplog.text
+
+
+# Forms.
+
+
+@pytest.mark.parametrize("early", [True, False], ids=["draft", "committed"])
+@virtual_time
+async def test_what_the_model_filled_in_is_told_once_and_only_of_the_answer(early: bool) -> None:
+    room = Room(Voices(tokens=['{"say": "It is ', 'three.", "intent": ', '"time"}']))
+    slots = {"type": "object", "properties": {"say": {"type": "string"}, "intent": {"type": "string"}}}
+    room.form = form_of(slots, instruction="{slots}", max_tokens=32)
+    dropped = room.draft()
+    dropped.respond("q", (), aloud=True)
+    await asyncio.sleep(1)
+    dropped.cancel()
+    assert room.filled == []
+    runner = room.draft()
+    runner.respond("q", (), aloud=True)
+    await asyncio.sleep(1 if early else 0)
+    runner.commit()
+    await room.over()
+    assert room.filled == [{"intent": "time"}]
+    assert runner.turn.heard == "It is three."
+
+
+@virtual_time
+async def test_a_question_that_is_too_long_is_excused_in_words_of_its_own() -> None:
+    room = Room(Voices(breaks={"llm"}, tokens=["a"] * 9, error="llm_question_too_long"))
+    assert (await room.asked()).turn.fault == "excuse_question_too_long"
 
 
 # Too late.
