@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
@@ -16,6 +18,7 @@ import click
 from ondam.errors import ControlError, EngineError
 from ondam.messages import reader_language, text
 from ondam.places import Places
+from ondam.supervisor.leash import leashed
 
 DAEMON_READY_S = 180.0
 DAEMON_ENDS_S = 10.0
@@ -39,14 +42,16 @@ async def own_daemon(
     here.logs.mkdir(parents=True, exist_ok=True, mode=0o700)
     errors = here.logs / "demo.log"
     command = [sys.executable, "-m", "ondam", "up", "--microphone", "none", "--speaker", "none"]
+    command += [f"--set={key}={value}" for key, value in settings.items()]
     with errors.open("wb") as log:
+        # A session of its own: Ctrl-C in the terminal ends the command, and the command ends its daemon.
         process = await asyncio.create_subprocess_exec(
-            *command,
-            *(f"--set={key}={value}" for key, value in settings.items()),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+            *leashed(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
+    loop = asyncio.get_running_loop()
+    ended_as_by_ctrl_c = threading.current_thread() is threading.main_thread()
+    if ended_as_by_ctrl_c:
+        loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
     try:
         deadline = time.monotonic() + DAEMON_READY_S
         while not await _runs(here):
@@ -55,12 +60,15 @@ async def own_daemon(
             await asyncio.sleep(0.05)
         yield
     finally:
+        if ended_as_by_ctrl_c:
+            loop.remove_signal_handler(signal.SIGTERM)
         if process.returncode is None:
             process.terminate()
             try:
                 await asyncio.wait_for(process.wait(), DAEMON_ENDS_S)
             except TimeoutError:
                 process.kill()
+                await process.wait()
 
 
 async def _runs(here: Places) -> bool:

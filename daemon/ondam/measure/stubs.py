@@ -11,21 +11,23 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from wyoming.asr import Transcript
-from wyoming.audio import AudioChunk, AudioStart, AudioStop
-from wyoming.event import async_read_event, async_write_event
-from wyoming.info import Describe, Info
+from wyoming.event import Event, async_read_event, async_write_event
 from wyoming.ping import Ping, Pong
 
-from ondam.errors import ConfigError
+from ondam.clients.wyoming_frames import AUDIO_CHUNK, AUDIO_START, AUDIO_STOP
+from ondam.errors import ConfigError, EngineError
+from ondam.supervisor.leash import leashed
+from ondam.types import HEARING_RATE_HZ
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -40,6 +42,14 @@ REST = ("and ", "this ", "is ", "the ", "answer.")
 
 KEYS = ("stt", "ttft", "clause", "tts")
 
+STAGES = ("stt", "llm", "tts")
+
+STARTS_WITHIN_S = 30.0
+ENDS_WITHIN_S = 3.0
+
+BLOCK_MS = 10.0
+"""A microphone's block: how exactly it is known where an utterance ends."""
+
 
 def delays(text: str) -> dict[str, float]:
     """``stt=100,ttft=100,clause=180,tts=100`` in ms. Raises ConfigError on anything else."""
@@ -53,32 +63,68 @@ def delays(text: str) -> dict[str, float]:
     return found
 
 
+def stub_settings(folder: Path) -> dict[str, str]:
+    """The settings that make a daemon use the stubs whose sockets are in ``folder``."""
+    return {
+        "stt.address": f"unix://{_socket(folder, 'stt')}",
+        "llm.url": f"unix://{_socket(folder, 'llm')}",
+        "tts.address": f"unix://{_socket(folder, 'tts')}",
+        "tts.spare": "",
+    }
+
+
 @asynccontextmanager
-async def stub_engines(folder: Path, ms: Mapping[str, float]) -> AsyncIterator[dict[str, str]]:
-    """Three stub processes with sockets in ``folder``; yields the settings that make the daemon use them."""
-    sockets = {stage: folder / f"stub-{stage}.sock" for stage in ("stt", "llm", "tts")}
+async def stub_engines(folder: Path, ms: Mapping[str, float]) -> AsyncIterator[None]:
+    """Three stub processes with sockets in ``folder``, for as long as this lasts. Raises EngineError.
+
+    Ctrl-C in the terminal is not theirs to hear; they die with this process, however it dies.
+    """
     times = {"stt": f"{ms['stt']}", "llm": f"{ms['ttft']},{ms['clause']}", "tts": f"{ms['tts']}"}
     async with AsyncExitStack() as running:
-        for stage, socket in sockets.items():
-            command = ("-m", "ondam.measure.stubs", stage, "--socket", str(socket), "--ms", times[stage])
+        processes = []
+        for stage in STAGES:
+            command = [sys.executable, "-m", "ondam.measure.stubs", stage, "--ms", times[stage]]
+            command += ["--socket", str(_socket(folder, stage))]
             process = await asyncio.create_subprocess_exec(
-                sys.executable, *command, stdin=asyncio.subprocess.DEVNULL
+                *leashed(command), stdin=asyncio.subprocess.DEVNULL, start_new_session=True
             )
             running.push_async_callback(_end, process)
-        while not all(socket.exists() for socket in sockets.values()):  # noqa: ASYNC110 - other processes
-            await asyncio.sleep(0.02)
-        yield {
-            "stt.address": f"unix://{sockets['stt']}",
-            "llm.url": f"unix://{sockets['llm']}",
-            "tts.address": f"unix://{sockets['tts']}",
-            "tts.spare": "",
-        }
+            processes.append(process)
+        try:
+            async with asyncio.timeout(STARTS_WITHIN_S):
+                while not all(_socket(folder, stage).exists() for stage in STAGES):  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+        except TimeoutError as error:
+            raise EngineError("bench_stubs_did_not_start", seconds=round(STARTS_WITHIN_S)) from error
+        yield
+
+
+def heard_short(turn: Mapping[str, Any]) -> bool:
+    """Whether a turn's words, as the stub made them, came from fewer samples than the user spoke.
+
+    The utterance ends about when the endpoint is decided; what of it is later than the last voice may be
+    missing.
+    """
+    found = re.search(r"(\d+) samples", turn["transcript"] or "")
+    endpoint_ms = turn["marks_ms"].get("endpoint")
+    if found is None or endpoint_ms is None:
+        return False
+    heard_ms = int(found[1]) * 1000 / HEARING_RATE_HZ
+    return bool(heard_ms < turn["utterance_s"] * 1000 - endpoint_ms - BLOCK_MS)
+
+
+def _socket(folder: Path, stage: str) -> Path:
+    return folder / f"stub-{stage}.sock"
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
         process.terminate()
-    await process.wait()
+    try:
+        await asyncio.wait_for(process.wait(), ENDS_WITHIN_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
 
 
 async def _while_connected(reader: asyncio.StreamReader, work: Awaitable[None]) -> None:
@@ -100,13 +146,13 @@ def _speech_server(
         samples, text = 0, ""
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             while (event := await async_read_event(reader)) is not None:
-                if Describe.is_type(event.type):
-                    await async_write_event(Info().event(), writer)
+                if event.type == "describe":
+                    await async_write_event(Event("info"), writer)
                 elif Ping.is_type(event.type):
                     await async_write_event(Pong().event(), writer)
-                elif AudioChunk.is_type(event.type):
+                elif event.type == AUDIO_CHUNK:
                     samples += len(event.payload or b"") // 2
-                elif AudioStop.is_type(event.type) or event.type == "synthesize":
+                elif event.type in (AUDIO_STOP, "synthesize"):
                     text = (event.data or {}).get("text", "")
 
                     async def work(text: str = text, samples: int = samples) -> None:
@@ -133,13 +179,13 @@ def _stt(ms: float) -> Callable[[asyncio.StreamWriter, str, int], Awaitable[None
 def _tts(ms: float) -> Callable[[asyncio.StreamWriter, str, int], Awaitable[None]]:
     async def answer(writer: asyncio.StreamWriter, text: str, _samples: int) -> None:
         await asyncio.sleep(ms / 1000)
-        start = AudioStart(RATE_HZ, 2, 1).event()
-        start.data = {**(start.data or {}), "context": {"ondam": {"engine_ms": ms, "queued_ms": 0.0}}}
-        await async_write_event(start, writer)
+        form = {"rate": RATE_HZ, "width": 2, "channels": 1}
+        own = {"ondam": {"engine_ms": ms, "queued_ms": 0.0}}
+        await async_write_event(Event(AUDIO_START, {**form, "context": own}), writer)
         tone = b"\x00\x10" * (RATE_HZ // 50)
         for _ in range(max(1, len(text) * MS_PER_CHARACTER // 20)):
-            await async_write_event(AudioChunk(RATE_HZ, 2, 1, audio=tone).event(), writer)
-        await async_write_event(AudioStop().event(), writer)
+            await async_write_event(Event(AUDIO_CHUNK, form, tone), writer)
+        await async_write_event(Event(AUDIO_STOP), writer)
 
     return answer
 

@@ -1,0 +1,133 @@
+"""``ondam bench`` against a fake daemon: the shape of what it prints, and what it says of what went wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes.engines import ScriptedEngines
+from tests.unit.cli.conftest import Ondam
+from tests.unit.control.fake_daemon import FakeDaemon
+
+from ondam.config import load
+from ondam.control import sound
+from ondam.deploy import prepare
+from ondam.errors import AudioError, ControlError
+from ondam.journal.marks import STAGES
+from ondam.measure import bench
+from ondam.measure.raw import RawEngines
+
+FIGURES = {"p50", "p90", "p95", "p99", "max", "n"}
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> ScriptedEngines:
+    """No builds, no rests, and engines without a socket."""
+    scripted = ScriptedEngines(stt_s=0.0, ttft_s=0.0, token_s=0.0, tts_s=0.0)
+
+    def of(*_: Any) -> RawEngines:
+        return RawEngines(scripted, scripted, scripted, config=load(None), language="en")
+
+    monkeypatch.setattr(prepare, "prepare", lambda *_: None)
+    monkeypatch.setattr(bench, "REST_S", 0.0)
+    monkeypatch.setattr(RawEngines, "of", of)
+    return scripted
+
+
+async def test_the_json_has_turns_figures_and_conditions(daemon: FakeDaemon, ondam: Ondam) -> None:
+    done = await ondam("bench", "--language", "en", "--turns", "3", "--settle", "1", "--json")
+    assert done.code == 0, done.err
+    told = done.json
+    assert len(told["turns"]) == told["first_audio_ms"]["n"] == 3
+    for name in ("first_audio_ms", "answer_ms", "engine_sum_ms", "engines_own_ms"):
+        assert set(told[name]) == FIGURES, name
+    assert set(told["stages_ms"]) == set(STAGES)
+    assert all(set(figures) == FIGURES for figures in told["stages_ms"].values())
+    assert (told["first_audio_ms"]["p50"], told["answer_ms"]["p50"]) == (640, 2400)
+    assert told["engine_sum_ms"]["n"] == 3
+    assert (told["over_budget"], told["failed"], told["raw_failed"]) == (0, 0, 0)
+    assert told["conditions"]["clips"] >= 8
+    assert told["conditions"]["turns_before"] == 1
+    assert told["prompts"] == {"prompt_tokens_p50": 42, "cached_tokens_p50": 30, "whole_from_cache": 0}
+    assert "against" not in told
+
+
+async def test_each_question_is_a_conversation_of_its_own(daemon: FakeDaemon, ondam: Ondam) -> None:
+    await ondam("bench", "--language", "en", "--turns", "9", "--settle", "0", "--json")
+    turns = [call for call in daemon.asked if call[0] == "wav_turn"]
+    assert len(turns) == 9
+    assert all(call[3:] == ("en", True) for call in turns)
+    assert len({call[1] for call in turns}) >= 8, "another question each time"
+
+
+async def test_the_other_side_is_asked_on_the_same_daemon(daemon: FakeDaemon, ondam: Ondam) -> None:
+    settings = "endpoint.mode=silence,drafts.most_per_turn=0"
+    done = await ondam(
+        "bench", "--language", "en", "--turns", "2", "--settle", "0", "--json", "--against", settings
+    )
+    other = {"endpoint": {"mode": "silence"}, "drafts": {"most_per_turn": 0}}
+    assert done.json["against"]["settings"] == other
+    assert done.json["difference_ms"]["n"] == 2
+    assert [call[5:] for call in daemon.asked if call[0] == "wav_turn"] == [(), (other,), (other,), ()]
+
+
+@pytest.mark.parametrize("wrong", ["llm.max_tokens=3", "endpoint.mode=never", "endpoint"])
+async def test_what_cannot_differ_is_refused_before_anything_starts(
+    daemon: FakeDaemon, ondam: Ondam, wrong: str
+) -> None:
+    done = await ondam("bench", "--language", "en", "--against", wrong)
+    assert done.code == 3
+    assert wrong.partition("=")[0].split(".")[0] in done.err
+    assert daemon.asked == []
+
+
+async def test_a_turn_that_fails_is_shown(daemon: FakeDaemon, ondam: Ondam) -> None:
+    daemon.failing = AudioError("wav_without_speech")
+    done = await ondam("bench", "--language", "en", "--turns", "2", "--settle", "0")
+    assert done.code == 0
+    assert "2 failed" in done.out
+    assert "week.wav: " in done.out
+
+
+async def test_a_daemon_that_goes_away_ends_the_run(daemon: FakeDaemon, ondam: Ondam) -> None:
+    daemon.failing = ControlError("daemon_gone", reason="EOF")
+    done = await ondam("bench", "--language", "en", "--turns", "2", "--json")
+    assert done.code == 4
+    assert done.json["error"]["code"] == "daemon_gone"
+
+
+async def test_engines_that_fail_without_the_daemon_are_shown(
+    daemon: FakeDaemon, ondam: Ondam, at_once: ScriptedEngines
+) -> None:
+    at_once.breaks = {"stt"}
+    done = await ondam("bench", "--language", "en", "--turns", "2", "--settle", "0")
+    assert "failed 2 times" in done.out
+
+
+async def test_settings_of_its_own_need_a_daemon_of_its_own(daemon: FakeDaemon, ondam: Ondam) -> None:
+    done = await ondam("bench", "--language", "en", "--set", "drafts.after_ms=96")
+    assert done.code == 4
+    assert "ondam down" in done.err
+
+
+async def test_a_folder_of_recordings_can_be_asked(daemon: FakeDaemon, ondam: Ondam, tmp_path: Path) -> None:
+    import numpy as np
+
+    from ondam.types import Audio
+
+    (tmp_path / "one.wav").write_bytes(sound.encode(Audio(np.ones(800, np.int16), 8_000)))
+    done = await ondam("bench", "--turns", "1", "--settle", "0", "--json", "--clips", str(tmp_path))
+    assert done.json["turns"][0]["clip"] == "one.wav"
+    assert done.json["turns"][0]["misheard"] is False
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert (await ondam("bench", "--clips", str(empty))).code == 7
+
+
+async def test_a_table_is_drawn_for_people(daemon: FakeDaemon, ondam: Ondam) -> None:
+    done = await ondam("bench", "--language", "en", "--turns", "2", "--settle", "0",
+                       "--against", "drafts.after_ms=96")  # fmt: skip
+    assert "against drafts.after_ms=96" in done.out
+    assert "engines in turn, without the daemon" in done.out
+    assert "640" in done.out
