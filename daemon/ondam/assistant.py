@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 import psutil
 
 from ondam import __version__, messages
-from ondam.audio import WavMicrophone, WavSpeaker, open_microphone, open_speaker, resampled
+from ondam.audio import NoMicrophone, WavMicrophone, WavSpeaker, open_microphone, open_speaker, resampled
 from ondam.audio.faults import NOTICES
 from ondam.clients.passthrough import forward
 from ondam.config import Config
@@ -24,12 +24,14 @@ from ondam.control import wire
 from ondam.control.api import ChatAnswer
 from ondam.control.events import Broadcast
 from ondam.conversation import for_conversation
+from ondam.dialog.attention import Attention
 from ondam.dialog.history import History
+from ondam.ears import Ears
 from ondam.errors import AudioError, ControlError, EngineError
 from ondam.journal.recorder import Recorder, read_turns
 from ondam.journal.turn import Turn
 from ondam.messages import Phrase
-from ondam.pipeline.ports import EndOfTurn, SpeechStart, Transcript, VoiceActivity
+from ondam.pipeline.ports import EndOfTurn, Microphone, SpeechStart, Transcript, VoiceActivity
 from ondam.pipeline.respond import prompt
 from ondam.places import Places
 from ondam.planner.plan import Plan
@@ -40,7 +42,7 @@ from ondam.supervisor.log import tail
 from ondam.supervisor.manifest import EngineFolder
 from ondam.supervisor.status import Change, EngineStatus, Fault
 from ondam.switchboard import STAGES, Switchboard
-from ondam.types import HEARING_RATE_HZ, Audio, Language, Samples
+from ondam.types import HEARING_RATE_HZ, Audio, Language, Mode, Samples
 
 log = logging.getLogger(__name__)
 
@@ -93,9 +95,8 @@ class Assistant:
         self._last_turn: dict[str, Any] | None = None
         self._turns = 0
         self._session: Session | None = None
-        self._hearing: asyncio.Task[None] | None = None
+        self._ears: Ears | None = None
         self._restarting: set[asyncio.Task[None]] = set()
-        self._closing = False
         self._prefilling: asyncio.Task[None] | None = None
         self._prefilled: int | None = None
         """Process id of the language engine that has computed the system prompt."""
@@ -104,34 +105,43 @@ class Assistant:
     async def start(self) -> None:
         """Open the devices and begin to listen."""
         await asyncio.to_thread(warm_up, self.language)
-        microphone = open_microphone(self.config.audio.microphone, on_fault=self._device_fault("microphone"))
         speaker = open_speaker(
             self.config.audio.speaker,
             latency_ms=self.config.audio.speaker_latency_ms,
             on_fault=self._device_fault("speaker"),
         )
-        self._session = self._new_session(microphone=microphone, speaker=speaker)
-        self._hearing = asyncio.create_task(self._session.run(), name="hearing")
-        self._hearing.add_done_callback(self._hearing_ended)
+        listen = self.config.listen
+        self._session = self._new_session(
+            microphone=NoMicrophone() if listen.mode == "muted" else self._open_microphone(),
+            speaker=speaker,
+            attention=Attention(mode=listen.mode, names=listen.names, language=self.language),
+        )
+        self._ears = Ears(
+            self._session,
+            self._open_microphone,
+            longest_press_s=self.config.detect.max_utterance_s,
+            cues=listen.cues,
+            broke_down=self._hearing_broke_down,
+            closed=lambda: self._cleared("microphone"),
+        )
+        self._ears.start()
         self._broadcast.publish({"type": "state", "session": self._session.name, "state": self._state()})
 
     async def close(self) -> None:
         """Fall silent, let go of the devices, end every subscription."""
-        self._closing = True
         try:
+            if self._ears is not None:
+                await self._ears.close()
             if self._session is not None:
                 await self._session.close()
         finally:
             self._broadcast.close()
-            if self._hearing is not None:
-                self._hearing.cancel()
-                # What broke it has been logged when it broke.
-                await asyncio.gather(self._hearing, return_exceptions=True)
 
-    def _hearing_ended(self, task: asyncio.Task[None]) -> None:
-        if self._closing or task.cancelled():
-            return
-        log.error("the conversation at the microphone broke down", exc_info=task.exception())
+    def _open_microphone(self) -> Microphone:
+        return open_microphone(self.config.audio.microphone, on_fault=self._device_fault("microphone"))
+
+    def _hearing_broke_down(self, error: BaseException | None) -> None:
+        log.error("the conversation at the microphone broke down", exc_info=error)
         self._end(asked=False)  # A daemon that no longer hears must not look alive.
 
     def _new_session(self, **ports: Any) -> Session:
@@ -163,6 +173,7 @@ class Assistant:
             "pid": os.getpid(),
             "uptime_s": round(time.monotonic() - self._began, 1),
             "state": self._state(),
+            "mode": self._session.mode if self._session else self.config.listen.mode,
             "language": self.language,
             "microphone": self._device("microphone"),
             "speaker": self._device("speaker"),
@@ -195,13 +206,28 @@ class Assistant:
 
     async def listen(self, timeout_s: float) -> wire.Turn:
         """Push to talk."""
-        session = self._conversation()
-        if self.config.audio.microphone == "none" or "microphone" in self._faults:
-            raise AudioError("no_microphone_now", name=session.microphone.name)
-        turn = await session.listen(timeout_s)
+        self._listening_ears()
+        turn = await self._conversation().listen(timeout_s)
         if turn.outcome == "no_speech":
             raise ControlError("heard_nothing", seconds=timeout_s)
         return self._wire_turn(turn)
+
+    async def set_mode(self, mode: Mode) -> Mode:
+        """When to listen from now on. Lasts until the daemon ends."""
+        return await self._own_ears().set_mode(mode)
+
+    async def press(self) -> None:
+        """The talk button goes down."""
+        self._listening_ears().press()
+
+    async def release(self) -> None:
+        """The talk button is let go."""
+        self._own_ears().release()
+
+    async def toggle(self) -> bool:
+        """The talk button goes down, or is let go; whether it is down now."""
+        ears = self._own_ears() if self._conversation().pressed else self._listening_ears()
+        return ears.toggle()
 
     async def stop_speaking(self) -> None:
         """Fall silent."""
@@ -351,6 +377,20 @@ class Assistant:
             raise ControlError("daemon_starting")
         return self._session
 
+    def _own_ears(self) -> Ears:
+        if self._ears is None:
+            raise ControlError("daemon_starting")
+        return self._ears
+
+    def _listening_ears(self) -> Ears:
+        """Raises what a person needs to know before speaking: it is muted, or there is no microphone."""
+        ears = self._own_ears()
+        if self._conversation().mode == "muted":
+            raise ControlError("listen_muted")
+        if self.config.audio.microphone == "none" or "microphone" in self._faults:
+            raise AudioError("no_microphone_now", name=self._conversation().microphone.name)
+        return ears
+
     def _named(self, name: str) -> EngineStatus:
         for engine in self._fleet.status():
             if engine.name == name:
@@ -369,6 +409,8 @@ class Assistant:
         name = getattr(self._session, which).name if self._session else spec
         if spec == "none":
             return {"name": name, "state": "none"}
+        if which == "microphone" and self._ears is not None and self._ears.deaf:
+            return {"name": spec, "state": "muted"}
         return {"name": name, "state": "missing" if which in self._faults else "ok"}
 
     def _engine(self, engine: EngineStatus) -> wire.EngineStatus:

@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 
 from ondam import messages
 from ondam.schema import Table, check, read_toml
-from ondam.types import Language
+from ondam.types import Language, Mode
 
 if TYPE_CHECKING:  # for real it would load all that reads text, and the command line is to be quick
     from ondam.speech.form import Form
@@ -37,6 +37,24 @@ class AudioConfig(Table):
     speaker: str
     speaker_latency_ms: Annotated[int, pydantic.Field(ge=5, le=500)]
     tail_ms: Annotated[int, pydantic.Field(ge=0, le=5000)]
+
+
+Name = Annotated[str, pydantic.Field(max_length=40, pattern=r"\w")]
+"""Something that can be called."""
+
+
+class ListenConfig(Table):
+    """``[listen]``: when it listens."""
+
+    mode: Mode
+    name_ko: Name
+    name_en: Name
+    cues: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What it is called, in any language: recognisers mix them up."""
+        return self.name_ko, self.name_en
 
 
 class DetectConfig(Table):
@@ -254,6 +272,7 @@ class Config(Table):
     language: Literal["auto", "ko", "en"]
     canned: list[CannedConfig]
     audio: AudioConfig
+    listen: ListenConfig
     detect: DetectConfig
     barge_in: BargeInConfig
     endpoint: EndpointConfig

@@ -66,9 +66,9 @@ def _problems(table: type[Table], error: pydantic.ValidationError) -> Iterator[P
         elif detail["type"] == "missing":
             yield Phrase("problem_missing", key=where)
         else:
-            yield Phrase(
-                "problem_value", key=where, reason=_reason(detail), found=_shortened(detail["input"])
-            )
+            found = _shortened(detail["input"])
+            near = _nearest_value(detail)
+            yield Phrase("problem_value", key=where, reason=_reason(detail), found=found, near=near)
 
 
 def _path(location: Iterable[int | str]) -> str:
@@ -88,6 +88,15 @@ def _reason(detail: ErrorDetails) -> Phrase | str:
     if (code := f"value_{detail['type']}") in catalog():
         return Phrase(code, **detail.get("ctx", {}))
     return f"{detail['msg'][:1].lower()}{detail['msg'][1:]}"
+
+
+def _nearest_value(detail: ErrorDetails) -> Phrase | str:
+    """Of the few values that are allowed, where the wrong one is nearly one of them."""
+    if detail["type"] != "literal_error":
+        return ""
+    allowed = re.findall(r"'([^']*)'", detail.get("ctx", {}).get("expected", ""))
+    near = difflib.get_close_matches(str(detail["input"]), allowed, n=1)
+    return Phrase("near_name", name=near[0]) if near else ""
 
 
 def _nearest(table: type[Table], location: tuple[int | str, ...]) -> Phrase | str:

@@ -51,3 +51,25 @@ def test_a_problem_that_has_no_words_of_ours_keeps_pydantics(tmp_path: Path) -> 
     with pytest.raises(ConfigError) as caught:
         load(None, {"engines": {"piper": {1: "x"}}})
     assert "engines.piper" in caught.value.message("ko").text
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"mode": "mute"}, "listen.mode: input should be 'open', 'name', 'push' or 'muted' (found 'mute')"),
+        ({"mode": "mute"}, '; did you mean "muted"?'),
+        ({"name_ko": " ,"}, "listen.name_ko:"),
+        ({"name_en": ""}, "listen.name_en:"),
+        ({"name_en": "x" * 41}, "listen.name_en:"),
+    ],
+)
+def test_when_it_listens_is_checked(given: dict[str, str], problem: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load(None, {"listen": given})
+    assert problem in str(raised.value)
+
+
+def test_a_value_that_resembles_none_has_no_nearest() -> None:
+    with pytest.raises(ConfigError) as raised:
+        load(None, {"listen": {"mode": "always"}})
+    assert "did you mean" not in str(raised.value)

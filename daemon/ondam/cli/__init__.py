@@ -13,6 +13,7 @@ COMMANDS = {
     "up": Entry("ondam.cli.up", "Run the daemon: listen, think and answer until it is asked to end."),
     "status": Entry("ondam.cli.status", "What the daemon is doing, its engines, and what is wrong."),
     "listen": Entry("ondam.cli.listen", "Push to talk: hear one question and answer it aloud."),
+    "mode": Entry("ondam.cli.mode", "When it listens: always, by name, by a button, or never."),
     "ask": Entry("ondam.cli.ask", "Ask in writing."),
     "say": Entry("ondam.cli.say", "Speak a text aloud, or a list of texts into WAV files."),
     "transcribe": Entry("ondam.cli.transcribe", "Write down what is said in sound files."),

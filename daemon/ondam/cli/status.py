@@ -32,7 +32,7 @@ def lines(status: wire.Status) -> Iterator[str]:
     yield say(
         "cli_head",
         version=status["version"],
-        state=named("cli_state_", status["state"]),
+        state=_doing(status),
         language=named("cli_language_", status["language"]),
         uptime=duration(status["uptime_s"]),
         pid=status["pid"],
@@ -58,6 +58,13 @@ def lines(status: wire.Status) -> Iterator[str]:
             yield f"  ! {text}"
             if after:
                 yield f"    → {after}"
+
+
+def _doing(status: wire.Status) -> str:
+    """What it does; while nothing happens, what it waits for."""
+    if status["state"] == "listening" and status["mode"] != "open":
+        return named("cli_waits_", status["mode"])
+    return named("cli_state_", status["state"])
 
 
 def _device(device: wire.Device) -> str:
@@ -106,6 +113,8 @@ def _told(event: wire.Event, known: dict[str, str]) -> Iterator[str]:
             yield from lines(event["status"])
         case "state":
             yield named("cli_state_", event["state"])
+        case "mode":
+            yield named("cli_mode_", event["mode"])
         case "transcript":
             yield f"{say('cli_you')}: {event['text']}"
         case "turn":

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from ondam.control.wire import Event, Said, Status, Turn
+from ondam.control.wire import Event, Mode, Said, Status, Turn
 from ondam.pipeline.ports import SpeechStart, Transcript
 from ondam.types import Audio, Language, Samples
 
@@ -41,8 +41,23 @@ class Daemon(Protocol):
     async def listen(self, timeout_s: float) -> Turn:
         """Push to talk: the next utterance from the microphone and its answer.
 
-        ControlError ``heard_nothing`` after ``timeout_s`` without voice.
+        ControlError ``heard_nothing`` after ``timeout_s`` without voice, ``listen_muted`` while muted.
         """
+
+    async def set_mode(self, mode: Mode) -> Mode:
+        """When to listen from now on; the mode in force. Returns when it is so: "muted" is closed.
+
+        Goes on to its end when the caller leaves.
+        """
+
+    async def press(self) -> None:
+        """The talk button goes down. ControlError ``listen_muted``, AudioError ``no_microphone_now``."""
+
+    async def release(self) -> None:
+        """The talk button is let go. Nothing happens when it is not down."""
+
+    async def toggle(self) -> bool:
+        """``press`` or ``release``; whether the button is down now."""
 
     async def stop_speaking(self) -> None:
         """Fall silent. Nothing happens when nothing is being spoken."""

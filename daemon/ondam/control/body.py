@@ -17,7 +17,7 @@ from ondam.control.wire import Route
 from ondam.errors import ConfigError, ControlError
 from ondam.messages import Phrase, Phrases
 from ondam.schema import Table, check
-from ondam.types import Language
+from ondam.types import Language, Mode
 
 BODY_TIMEOUT_S = 60.0
 """From the first byte of a body to the last: 64 MiB over a Unix socket take well under a second."""
@@ -51,6 +51,12 @@ class Listen(Table):
     """Body of ``wire.LISTEN``."""
 
     timeout_s: Annotated[float, pydantic.Field(gt=0, le=600)] = 30.0
+
+
+class SetMode(Table):
+    """Body of ``wire.MODE``."""
+
+    mode: Mode
 
 
 class Speech(Table):

@@ -102,6 +102,25 @@ class Calls:
         wanted = await body.read_table(request, wire.LISTEN, body.Listen)
         return web.json_response(await self._daemon.listen(wanted.timeout_s))
 
+    async def mode(self, request: web.Request) -> web.StreamResponse:
+        """``wire.MODE``."""
+        wanted = await body.read_table(request, wire.MODE, body.SetMode)
+        return web.json_response({"mode": await self._daemon.set_mode(wanted.mode)})
+
+    async def press(self, request: web.Request) -> web.StreamResponse:
+        """``wire.PRESS``."""
+        await self._daemon.press()
+        return web.json_response({"pressed": True})
+
+    async def release(self, request: web.Request) -> web.StreamResponse:
+        """``wire.RELEASE``."""
+        await self._daemon.release()
+        return web.json_response({"pressed": False})
+
+    async def toggle(self, request: web.Request) -> web.StreamResponse:
+        """``wire.TOGGLE``."""
+        return web.json_response({"pressed": await self._daemon.toggle()})
+
     async def stop(self, request: web.Request) -> web.StreamResponse:
         """``wire.STOP``."""
         await self._daemon.stop_speaking()

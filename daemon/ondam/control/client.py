@@ -98,6 +98,23 @@ class Client:
         """Push to talk: the next utterance from the daemon's microphone, and its answer."""
         return cast("wire.Turn", await self._json(wire.LISTEN, {"timeout_s": timeout_s}))
 
+    async def set_mode(self, mode: wire.Mode) -> wire.Mode:
+        """When to listen from now on; returns the mode in force, once it is so."""
+        answer = await self._json(wire.MODE, {"mode": mode}, timeout_s=QUICK_S)
+        return cast("wire.Listens", answer)["mode"]
+
+    async def press(self) -> None:
+        """The talk button goes down; what is said until ``release`` is one utterance."""
+        await self._json(wire.PRESS, timeout_s=QUICK_S)
+
+    async def release(self) -> None:
+        """The talk button is let go."""
+        await self._json(wire.RELEASE, timeout_s=QUICK_S)
+
+    async def toggle(self) -> bool:
+        """The talk button goes down when it was up, and up when it was down; whether it is down now."""
+        return cast("wire.Button", await self._json(wire.TOGGLE, timeout_s=QUICK_S))["pressed"]
+
     async def stop_speaking(self) -> None:
         """Fall silent."""
         await self._json(wire.STOP, timeout_s=QUICK_S)

@@ -29,6 +29,7 @@ STATUSES = {
     "control_not_permitted": 403,
     "control_unknown_call": 404,
     "engine_not_running_here": 404,
+    "listen_muted": 409,
     "heard_nothing": 408,
     "control_body_too_slow": 408,
     "control_too_large": 413,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NotRequired, TypeAlias, TypedDict
+from typing import Literal, NotRequired, TypeAlias, TypedDict, get_args
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -18,8 +18,14 @@ Permission: TypeAlias = Literal["read", "command", "admin"]
 State: TypeAlias = Literal["starting", "listening", "hearing", "recognizing", "thinking", "speaking", "fault"]
 """What the daemon is doing. ``fault``: no turn is possible at the moment, ``faults`` say why."""
 
-DeviceState: TypeAlias = Literal["ok", "missing", "none"]
-"""``missing``: configured, gone at the moment, being looked for. ``none``: the configuration wants none."""
+Mode: TypeAlias = Literal["open", "name", "push", "muted"]
+"""When it listens: always, when called by name, while the talk button is held, never (it is closed)."""
+
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+DeviceState: TypeAlias = Literal["ok", "missing", "none", "muted"]
+"""``missing``: configured, gone at the moment, being looked for. ``none``: the configuration wants none.
+``muted``: closed, because the mode is "muted"."""
 
 EngineState: TypeAlias = Literal["starting", "loading", "ready", "restarting", "failed", "stopped"]
 """As ``supervisor.status`` says them; ``failed`` stays down until a person restarts it."""
@@ -53,6 +59,25 @@ LISTEN = Route(
     "`{timeout_s?: number}`",
     "`Turn`: one utterance and its answer",
     4 * KIB,
+)
+MODE = Route(
+    "POST",
+    "/api/mode",
+    "command",
+    "`{mode: open|name|push|muted}`",
+    "`Listens`, once it is so: with `muted`, the microphone is closed",
+    4 * KIB,
+)
+PRESS = Route(
+    "POST",
+    "/api/press",
+    "command",
+    "",
+    "`Button`; what is said until the release is one utterance, in any mode",
+)
+RELEASE = Route("POST", "/api/release", "command", "", "`Button`; the user has finished")
+TOGGLE = Route(
+    "POST", "/api/toggle", "command", "", "`Button`; pressed when it was not, released when it was"
 )
 STOP = Route("POST", "/api/stop", "command", "", "`{}`; what is being spoken falls silent")
 WAV_TURN = Route(
@@ -111,6 +136,10 @@ ROUTES: tuple[Route, ...] = (
     ASK,
     SAY,
     LISTEN,
+    MODE,
+    PRESS,
+    RELEASE,
+    TOGGLE,
     STOP,
     WAV_TURN,
     TRANSCRIBE,
@@ -197,12 +226,12 @@ class Drafts(TypedDict):
 class Turn(TypedDict):
     """One utterance and its answer. Times count from the user's last voiced sample.
 
-    ``fault``: message code of what the user was told when something went wrong; ``cause``: code of the error
-    behind it. ``taken_back``: endpoints after which the user went on. ``engine_ms``: what the engines
-    measured themselves, ``sum`` of what is in the way of the first sound. ``filler_ms``: when "One moment." was
-    said, which is no part of the answer. ``canned``: answered from the configuration. ``slots``: what the model
-    filled in beside it, where there is a form. ``voice``: the engine that spoke. ``engines``: name to pid and
-    start of the process that answered.
+    ``fault``: message code of what the user was told when something went wrong; ``cause``: code of the
+    error behind it. ``taken_back``: endpoints after which the user went on. ``engine_ms``: what the engines
+    measured themselves, ``sum`` of what is in the way of the first sound. ``filler_ms``: when "One moment."
+    was said, which is no part of the answer. ``canned``: answered from the configuration. ``slots``: what
+    the model filled in beside it, where there is a form. ``voice``: the engine that spoke. ``engines``:
+    name to pid and start of the process that answered.
     """
 
     id: int
@@ -246,6 +275,7 @@ class Status(TypedDict):
     pid: int
     uptime_s: float
     state: State
+    mode: Mode
     language: str
     microphone: Device
     speaker: Device
@@ -254,6 +284,21 @@ class Status(TypedDict):
     turns: int
     last_turn: Turn | None
     conditions: Mapping[str, object]
+
+
+class Listens(TypedDict):
+    """Answer of ``MODE``: the mode in force. Lasts until the daemon ends."""
+
+    mode: Mode
+
+
+class Button(TypedDict):
+    """Answer of ``PRESS``, ``RELEASE`` and ``TOGGLE``.
+
+    One that nobody releases is released after ``detect.max_utterance_s``.
+    """
+
+    pressed: bool
 
 
 class Said(TypedDict):
@@ -323,6 +368,14 @@ class StateEvent(TypedDict):
     state: State
 
 
+class ModeEvent(TypedDict):
+    """It listens at other times now."""
+
+    type: Literal["mode"]
+    session: str
+    mode: Mode
+
+
 class TranscriptEvent(TypedDict):
     """What was heard."""
 
@@ -383,6 +436,7 @@ class NoticeEvent(TypedDict):
 Event: TypeAlias = (
     SnapshotEvent
     | StateEvent
+    | ModeEvent
     | TranscriptEvent
     | SlotsEvent
     | TurnEvent

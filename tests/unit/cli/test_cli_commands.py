@@ -412,3 +412,68 @@ async def test_a_home_that_is_a_file_is_a_mistake_in_the_configuration(
             done = await ondam(name)
             assert done.code == 3
             assert done.err.startswith(f"ONDAM_HOME is {home}, but {file} is a file, not a folder.\n")
+
+
+async def test_mode_shows_and_changes_when_it_listens(ondam: Ondam, daemon: FakeDaemon) -> None:
+    assert (await ondam("mode")).out == "open: it listens all the time\n"
+    assert (await ondam("mode", "Muted")).out == "muted: the microphone is closed\n"
+    assert (await ondam("mode", "--json")).json == {"mode": "muted"}
+    assert (await ondam("mode", "name", "--json")).json == {"mode": "name"}
+    assert daemon.asked == [("set_mode", "muted"), ("set_mode", "name")]
+
+
+async def test_a_mode_that_there_is_not_is_a_usage_error_with_the_nearest(
+    ondam: Ondam, daemon: FakeDaemon
+) -> None:
+    done = await ondam("mode", "mute")
+    assert (done.code, done.out, daemon.asked) == (2, "", [])
+    assert done.err == (
+        "there is no mode 'mute' (did you mean 'muted'?); the modes are open, name, push, muted\n"
+        "→ ondam mode --help\n"
+    )
+    assert (await ondam("mode", "x")).err.startswith("there is no mode 'x'; the modes are")
+
+
+@pytest.mark.parametrize(
+    ("mode", "shown"),
+    [
+        ("open", "듣는 중"),
+        ("name", "이름을 부르길 기다리는 중"),
+        ("push", "말하기 버튼을 기다리는 중"),
+        ("muted", "음소거"),
+    ],
+)
+async def test_status_says_what_is_waited_for(
+    ondam: Ondam, daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch, mode: wire.Mode, shown: str
+) -> None:
+    monkeypatch.setenv("ONDAM_LANGUAGE", "ko")
+    daemon.mode = mode
+    daemon.microphone = {"name": "내장 마이크", "state": "muted" if mode == "muted" else "ok"}
+    lines = (await ondam("status")).out.splitlines()
+    assert lines[0].split(" · ")[1] == shown
+    assert lines[1] == f"마이크  내장 마이크 ({'음소거: 닫혀 있음' if mode == 'muted' else '정상'})"
+
+
+async def test_every_mode_has_words_and_a_change_is_seen(ondam: Ondam, daemon: FakeDaemon) -> None:
+    assert all(f"cli_mode_{mode}" in catalog() for mode in wire.MODES)
+    assert all(f"cli_waits_{mode}" in catalog() for mode in wire.MODES if mode != "open")
+    watching = asyncio.ensure_future(ondam("status", "--watch"))
+    await until(lambda: daemon.broadcast.subscribers == 1)
+    daemon.broadcast.publish({"type": "mode", "session": "s", "mode": "muted"})
+    daemon.broadcast.close()
+    assert (await watching).out.splitlines()[-1].endswith("  muted: the microphone is closed")
+
+
+async def test_listening_while_muted_says_what_to_type(ondam: Ondam, daemon: FakeDaemon) -> None:
+    daemon.microphone = {"name": "default", "state": "muted"}
+    done = await ondam("listen")
+    assert (done.code, done.out) == (4, "")
+    assert done.err == "Ondam is muted: the microphone is closed.\n→ ondam mode open\n"
+    assert daemon.asked == []
+
+
+async def test_the_talk_button_for_a_hotkey(ondam: Ondam, daemon: FakeDaemon) -> None:
+    assert (await ondam("listen", "--toggle")).out == "Listening; call it again when you have finished.\n"
+    assert (await ondam("listen", "--toggle")).out == "Heard; the answer follows.\n"
+    assert (await ondam("listen", "--toggle", "--json")).json == {"pressed": True}
+    assert daemon.asked == [("toggle",)] * 3

@@ -156,9 +156,13 @@ def test_output_that_nobody_takes_is_no_traceback(arguments: list[str], closed: 
     reads, writes = os.pipe()
     os.close(reads)
     try:
-        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, closed: writes}
         done = subprocess.run(
-            [sys.executable, "-m", "ondam", *arguments], **streams, text=True, check=False, timeout=60
+            [sys.executable, "-m", "ondam", *arguments],
+            stdout=writes if closed == "stdout" else subprocess.PIPE,
+            stderr=writes if closed == "stderr" else subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
         )
     finally:
         os.close(writes)

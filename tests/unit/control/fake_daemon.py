@@ -15,7 +15,7 @@ from ondam.control.api import ChatAnswer
 from ondam.control.events import Broadcast
 from ondam.errors import ControlError, OndamError
 from ondam.pipeline.ports import SpeechStart, Transcript
-from ondam.types import Audio, Language, Samples
+from ondam.types import Audio, Language, Mode, Samples
 
 RATE_HZ = 22_050
 
@@ -102,7 +102,9 @@ class FakeDaemon:
     )
     break_after_first_chunk: OndamError | None = None
     faults: list[wire.Fault] = field(default_factory=list)
-    microphone: wire.Device = field(default_factory=lambda: {"name": "내장 마이크", "state": "ok"})
+    mode: wire.Mode = "open"
+    pressed: bool = False
+    microphone: wire.Device = field(default_factory=lambda: wire.Device(name="내장 마이크", state="ok"))
 
     async def _note(self, *call: object) -> None:
         self.asked.append(call)
@@ -121,6 +123,7 @@ class FakeDaemon:
             "pid": 77,
             "uptime_s": 3720.0,
             "state": "listening",
+            "mode": self.mode,
             "language": "ko",
             "microphone": self.microphone,
             "speaker": {"name": "default", "state": "missing"},
@@ -145,6 +148,24 @@ class FakeDaemon:
     async def listen(self, timeout_s: float) -> wire.Turn:
         await self._note("listen", timeout_s)
         return turn()
+
+    async def set_mode(self, mode: Mode) -> Mode:
+        await self._note("set_mode", mode)
+        self.mode = mode
+        return mode
+
+    async def press(self) -> None:
+        await self._note("press")
+        self.pressed = True
+
+    async def release(self) -> None:
+        await self._note("release")
+        self.pressed = False
+
+    async def toggle(self) -> bool:
+        await self._note("toggle")
+        self.pressed = not self.pressed
+        return self.pressed
 
     async def stop_speaking(self) -> None:
         await self._note("stop_speaking")

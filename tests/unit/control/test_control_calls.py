@@ -13,6 +13,7 @@ from tests.unit.control.fake_daemon import FakeDaemon, turn, until
 
 from ondam.control import sound, wire
 from ondam.control.client import Client, call
+from ondam.control.failure import status_of
 from ondam.control.server import Server
 from ondam.errors import AudioError, ConfigError, ControlError, EngineError, OndamError
 from ondam.messages import Phrase, Phrases
@@ -31,6 +32,10 @@ async def test_each_command_reaches_the_daemon_with_its_arguments(client: Client
     assert await client.ask("몇 시야?", speak=True) == turn()
     assert (await client.say("안녕", "ko"))["audio"] == {"seconds": 0.8}
     assert await client.listen(2.5) == turn()
+    assert await client.set_mode("muted") == "muted"
+    await client.press()
+    await client.release()
+    assert [await client.toggle(), await client.toggle()] == [True, False]
     await client.stop_speaking()
     assert [t["id"] for t in await client.turns(1)] == [3]
     await client.restart_engine("faster_whisper")
@@ -40,6 +45,11 @@ async def test_each_command_reaches_the_daemon_with_its_arguments(client: Client
         ("ask", "몇 시야?", True),
         ("say", "안녕", "ko"),
         ("listen", 2.5),
+        ("set_mode", "muted"),
+        ("press",),
+        ("release",),
+        ("toggle",),
+        ("toggle",),
         ("stop_speaking",),
         ("turns", 1),
         ("restart_engine", "faster_whisper"),
@@ -205,3 +215,29 @@ async def test_stopping_ends_subscriptions_and_removes_the_socket(
         with pytest.raises(ControlError):
             await anext(events)
     assert not socket_path.exists()  # noqa: ASYNC240 - one look at a local file
+
+
+async def test_a_mode_that_there_is_not_is_refused_with_the_nearest(
+    server: Server, daemon: FakeDaemon, socket_path: Path
+) -> None:
+    for wanted, near in (("mute", '; did you mean "muted"?'), ("sideways", "")):
+        async with Client(socket_path) as client:
+            with pytest.raises(ControlError) as caught:
+                await client.set_mode(wanted)  # type: ignore[arg-type]  # what another client may send
+        assert caught.value.message("en").text == (
+            "Ondam did not understand the request: mode: input should be 'open', 'name', 'push' or 'muted' "
+            f"(found '{wanted}'){near}."
+        )
+    assert daemon.asked == []
+
+
+async def test_modes_are_for_who_may_command_and_muted_is_a_conflict(
+    client: Client, daemon: FakeDaemon
+) -> None:
+    for route in (wire.MODE, wire.PRESS, wire.RELEASE, wire.TOGGLE):
+        assert (route.method, route.permission) == ("POST", "command")
+    daemon.failing = ControlError("listen_muted")
+    with pytest.raises(ControlError) as caught:
+        await client.press()
+    assert caught.value.message("en").next == "ondam mode open"
+    assert status_of(caught.value) == 409
