@@ -8,7 +8,7 @@ import os
 import platform
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from datetime import UTC, datetime
 from typing import Any, Protocol, cast
@@ -31,8 +31,9 @@ from ondam.errors import AudioError, ControlError, EngineError
 from ondam.journal.recorder import Recorder, read_turns
 from ondam.journal.turn import Turn
 from ondam.messages import Phrase
+from ondam.pipeline.phrases import Phrases
 from ondam.pipeline.ports import EndOfTurn, Microphone, SpeechStart, Transcript, VoiceActivity
-from ondam.pipeline.respond import prompt
+from ondam.pipeline.respond import prefill, prompt
 from ondam.places import Places
 from ondam.planner.plan import Plan
 from ondam.session import Session
@@ -97,9 +98,10 @@ class Assistant:
         self._session: Session | None = None
         self._ears: Ears | None = None
         self._restarting: set[asyncio.Task[None]] = set()
-        self._prefilling: asyncio.Task[None] | None = None
-        self._prefilled: int | None = None
-        """Process id of the language engine that has computed the system prompt."""
+        self._preparing: set[asyncio.Task[None]] = set()
+        self._prepared: dict[str, int | None] = {}
+        """Engine to the process id of the one that everything was prepared with."""
+        self._phrases = Phrases(self._engines)
         fleet.subscribe(self._engine_changed)
 
     async def start(self) -> None:
@@ -135,6 +137,9 @@ class Assistant:
             if self._session is not None:
                 await self._session.close()
         finally:
+            for task in self._preparing:
+                task.cancel()
+            await asyncio.gather(*self._preparing, return_exceptions=True)
             self._broadcast.close()
 
     def _open_microphone(self) -> Microphone:
@@ -154,6 +159,7 @@ class Assistant:
             voice=ports.pop("voice", None) or self._voice(),
             end_of_turn=self._end_of_turn,
             clock=time.monotonic_ns,
+            phrases=self._phrases,
             finished=self._turn_finished,
             changed=lambda event: self._broadcast.publish(cast(wire.Event, event)),
             **ports,
@@ -459,20 +465,25 @@ class Assistant:
         elif change.fault is not None:
             self._fault(key, change.fault)
 
-        if engine.stage == "llm" and engine.state == "ready" and engine.pid != self._prefilled:
-            self._prefilled = engine.pid
-            self._prefilling = asyncio.create_task(self._prefill(), name="prefill")
+        if engine.state == "ready" and self._prepared.get(engine.name) != engine.pid:
+            self._prepared[engine.name] = engine.pid
+            if engine.stage == "llm":
+                self._ahead(self._prefill())
+            elif engine.stage == "tts":
+                self._ahead(self._phrases.prepare(self.language))
+
+    def _ahead(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what the first user would otherwise wait for."""
+        task = asyncio.create_task(work, name="ahead")
+        self._preparing.add(task)
+        task.add_done_callback(self._preparing.discard)
 
     async def _prefill(self) -> None:
-        """Let the language engine compute the system prompt before the first user would wait for it."""
-        asked = prompt(self.config.llm.system_prompt(self.language), (), "")
-        try:
-            async with aclosing(self._engines.responder().respond(asked, max_tokens=1)) as stream:
-                async for _ in stream:
-                    pass
-        except EngineError as error:
-            # The first turn pays for it instead, and tells if the engine is really down.
-            log.info("the system prompt could not be computed ahead: %s", error)
+        """Let the language engine compute what stands before the first question."""
+        llm = self.config.llm
+        form = self.config.form.form(self.language)
+        asked = prompt(llm.system_prompt(self.language), (), "", form=form)
+        await prefill(asked, self._engines, llm.max_tokens, form=form)
 
     def _device_fault(self, which: str) -> Callable[..., None]:
         def tell(code: str | None, /, **facts: object) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, assert_never
 
 import numpy as np
@@ -49,11 +50,14 @@ from ondam.dialog.history import History
 from ondam.dialog.machine import Answering, Hearing, Listening, Recognizing, State, step
 from ondam.journal.turn import Turn
 from ondam.pipeline.capture import Utterance
+from ondam.pipeline.context import Context
 from ondam.pipeline.detect import Detector
 from ondam.pipeline.gate import Gate
+from ondam.pipeline.phrases import Fillers, Phrases
 from ondam.pipeline.ports import EndOfTurn, Engines, Microphone, Speaker, VoiceActivity
 from ondam.pipeline.recognize import mark_last_voice
 from ondam.pipeline.runner import DraftRunner
+from ondam.speech.canned import CannedAnswers
 from ondam.types import HEARING_RATE_HZ, DraftId, Language, Mode, Nanoseconds, Samples, TurnId
 
 log = logging.getLogger(__name__)
@@ -81,6 +85,7 @@ class Session:
         changed: Callable[[dict[str, Any]], None],
         history: History | None = None,
         attention: Attention | None = None,
+        phrases: Phrases | None = None,
         full_duplex: Callable[[], bool] = lambda: False,
     ) -> None:
         """``full_duplex``: whether the microphone brings nothing of the answer while that sounds."""
@@ -103,6 +108,11 @@ class Session:
             attention=attention or Attention(language=language),
         )
         self._full_duplex = full_duplex
+        self._phrases = phrases
+        self._fillers = Fillers()
+        self._canned = CannedAnswers(config.canned)
+        self._context = Context()
+        self._form = config.form.form(language)
         self._turns: dict[TurnId, Turn] = {}
         self._runners: dict[DraftId, DraftRunner] = {}
         self._early: set[DraftId] = set()
@@ -270,6 +280,7 @@ class Session:
         match action:
             case OpenUtterance():
                 self._new_turn(action.turn)
+                self.speaker.wake()
                 self._detector.open(by_hand=action.by_hand)
             case ReopenUtterance():
                 self._detector.reopen()
@@ -326,6 +337,9 @@ class Session:
             turn.drafts_dropped += 1
             turn.draft_tokens += runner.turn.streamed
 
+    def _tell_slots(self, turn: TurnId, slots: Mapping[str, object]) -> None:
+        self._changed({"type": "slots", "session": self.name, "turn": int(turn), "slots": dict(slots)})
+
     def _tell_words(self, runner: DraftRunner) -> None:
         if runner.turn.transcript:
             words = runner.turn.transcript
@@ -375,6 +389,12 @@ class Session:
             language=self._language,
             clock=self._clock,
             tell=self.handle,
+            phrases=self._phrases,
+            fillers=self._fillers,
+            canned=self._canned,
+            context=self._context,
+            form=self._form,
+            filled=partial(self._tell_slots, number),
         )
         return self._runners[draft]
 

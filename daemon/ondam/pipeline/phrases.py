@@ -29,6 +29,7 @@ PREPARED = (
     "excuse_stt",
     "answer_too_late",
     "no_answer",
+    "called_by_name",
     "excuse_question_too_long",
     "internal_fault",
 )
