@@ -1,0 +1,96 @@
+"""``ondam bench`` on engines that only wait: real processes, real sockets, a daemon of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from ondam.measure.distribution import is_answered
+from tests.scenarios.house import House
+
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(300)]
+
+STUB = "stt=100,ttft=100,clause=180,tts=100"
+CHAIN_MS = 480.0
+
+
+def bench(house: House, *arguments: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "ondam", "bench", "--language", "en", "--stub", STUB, *arguments]
+    return subprocess.Popen(
+        command,
+        env={**os.environ, "ONDAM_HOME": str(house.home), "ONDAM_LANGUAGE": "en"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def family(process: subprocess.Popen[bytes], least: int) -> list[psutil.Process]:
+    """Its descendants, once there are at least so many: the daemon and three stubs."""
+    deadline = time.monotonic() + 60
+    while len(found := psutil.Process(process.pid).children(recursive=True)) < least:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+async def until_a_turn_runs(house: House) -> None:
+    await house.ready()
+    async with house.client() as client:
+        while not (await client.status())["turns"]:
+            await asyncio.sleep(0.1)
+
+
+def test_stub_engines_measure_the_daemon_alone(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    process = bench(house, "--turns", "2", "--settle", "1", "--against", "drafts.most_per_turn=0", "--json")
+    out, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors.decode()
+    told = json.loads(out)
+    assert all(is_answered(turn) for turn in told["turns"] + told["against"]["turns"])
+    assert told["failed"] == told["cut_short"] == told["raw_failed"] == 0
+    assert told["engines_own_ms"]["p50"] == CHAIN_MS
+    # The stubs take no less than they say, without the daemon and with it.
+    assert CHAIN_MS <= told["engine_sum_ms"]["p50"] < CHAIN_MS + 150
+    assert told["first_audio_ms"]["p50"] > CHAIN_MS
+    # Without drafts the chain begins at the endpoint; with them it began 130 ms earlier.
+    assert told["difference_ms"]["p50"] > 50
+    heard = {turn["transcript"] for turn in told["turns"]}
+    assert len(heard) == 2, "what the stub hears depends on how much it is given"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_ends_with_its_daemon_and_its_stubs(tmp_path: Path, number: signal.Signals) -> None:
+    house = House(tmp_path)
+    process = bench(house, "--turns", "1000", "--settle", "0")
+    try:
+        began = family(process, 4)
+        asyncio.run(until_a_turn_runs(house))
+        process.send_signal(number)
+        out, errors = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert out == b""
+    assert b"Traceback" not in errors
+    assert not [one for one in began if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    assert not house.places.control_socket.exists()
+
+
+def test_killed_it_takes_its_daemon_and_its_stubs_along(tmp_path: Path) -> None:
+    process = bench(House(tmp_path), "--turns", "1000", "--settle", "0")
+    began = family(process, 4)
+    process.kill()
+    process.communicate(timeout=20)
+    _, alive = psutil.wait_procs(began, timeout=10)
+    assert not alive
