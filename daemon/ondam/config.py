@@ -37,6 +37,7 @@ class AudioConfig(Table):
     speaker: str
     speaker_latency_ms: Annotated[int, pydantic.Field(ge=5, le=500)]
     tail_ms: Annotated[int, pydantic.Field(ge=0, le=5000)]
+    echo: Literal["auto", "on", "off"]
 
 
 Name = Annotated[str, pydantic.Field(max_length=40, pattern=r"\w")]
