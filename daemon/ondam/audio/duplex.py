@@ -204,7 +204,7 @@ class Duplex:
             return self._pass(block, awake=True)
         cleaned = self._cancel(block.samples, self._played.at(position - self._shift, len(block.samples)))
         if self._mode == "learning" and self._learned > GIVEN_UP:
-            self._tell("half_duplex")
+            self._become("half_duplex")
         if not self._cleaning:
             self._cleaning = True
             cleaned = _faded(block.samples, cleaned)
@@ -262,7 +262,7 @@ class Duplex:
             self._canceller.reset()
         self._shift, self._least_shift = -LEAD, -EARLY
         self._learned = 0
-        self._tell(self._first_mode())
+        self._become(self._first_mode())
 
     def _first_mode(self) -> EchoMode:
         if self._setting == "off":
@@ -304,27 +304,27 @@ class Duplex:
         if self._canceller:
             self._canceller.reset()
         if self._mode == "cancelling":
-            self._tell("learning")
+            self._become("learning")
 
     def _look_for_echo(self) -> None:
         """After the correlation was computed anew."""
         if self._mode == "no_echo" and (self._estimator.found is not None or self._estimator.suspected):
-            self._tell("learning")
+            self._become("learning")
         elif self._estimator.found is not None:
             return
         elif self._mode != "no_echo" and self._estimator.absent and self._quiet():
-            self._tell("no_echo")
+            self._become("no_echo")
 
     def _judge(self) -> None:
         """After a block that holds echo."""
         meter = self._meter
         if self._good():
             self._bad = 0
-            self._tell("cancelling")
+            self._become("cancelling")
         elif self._mode == "cancelling" and meter.erle_db is not None and meter.erle_db < BAD_DB:
             self._bad += 1
             if self._bad > LOST:
-                self._tell("learning")
+                self._become("learning")
 
     def _good(self) -> bool:
         meter = self._meter
@@ -341,7 +341,7 @@ class Duplex:
         low, high = np.percentile(self._heard_db, (10, 75))
         return float(high - low) < STEADY_DB
 
-    def _tell(self, mode: EchoMode) -> None:
+    def _become(self, mode: EchoMode) -> None:
         if mode == self._mode:
             return
         self._mode = mode
