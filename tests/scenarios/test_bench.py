@@ -23,8 +23,13 @@ STUB = "stt=100,ttft=100,clause=180,tts=100"
 CHAIN_MS = 480.0
 
 
-def bench(house: House, *arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "ondam", "bench", "--language", "en", "--stub", STUB, *arguments]
+IN_BACKGROUND = ("sh", "-c", "trap '' INT; exec \"$@\"", "sh")
+"""As a shell's script starts a job: Ctrl-C in the terminal is not for it."""
+
+
+def bench(house: House, *arguments: str, prefix: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
+    command = [*prefix, sys.executable, "-m", "ondam", "bench", "--language", "en", "--stub", STUB]
+    command += arguments
     return subprocess.Popen(
         command,
         env={**os.environ, "ONDAM_HOME": str(house.home), "ONDAM_LANGUAGE": "en"},
@@ -69,10 +74,12 @@ def test_stub_engines_measure_the_daemon_alone(tmp_path: Path) -> None:
     assert len(heard) == 2, "what the stub hears depends on how much it is given"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_ends_with_its_daemon_and_its_stubs(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(("number", "prefix"), [(signal.SIGINT, ()), (signal.SIGTERM, IN_BACKGROUND)])
+def test_interrupted_it_ends_with_its_daemon_and_its_stubs(
+    tmp_path: Path, number: signal.Signals, prefix: tuple[str, ...]
+) -> None:
     house = House(tmp_path)
-    process = bench(house, "--turns", "1000", "--settle", "0")
+    process = bench(house, "--turns", "1000", "--settle", "0", prefix=prefix)
     try:
         began = family(process, 4)
         asyncio.run(until_a_turn_runs(house))

@@ -48,20 +48,11 @@ async def own_daemon(
         process = await asyncio.create_subprocess_exec(
             *leashed(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
-    loop = asyncio.get_running_loop()
-    ended_as_by_ctrl_c = threading.current_thread() is threading.main_thread()
-    if ended_as_by_ctrl_c:
-        loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
     try:
-        deadline = time.monotonic() + DAEMON_READY_S
-        while not await _runs(here):
-            if process.returncode is not None or time.monotonic() > deadline:
-                raise EngineError("daemon_did_not_start", path=errors, tail=_tail(errors))
-            await asyncio.sleep(0.05)
-        yield
+        async with _ended_by_sigterm():
+            await _until_it_answers(here, process, errors)
+            yield
     finally:
-        if ended_as_by_ctrl_c:
-            loop.remove_signal_handler(signal.SIGTERM)
         if process.returncode is None:
             process.terminate()
             try:
@@ -69,6 +60,41 @@ async def own_daemon(
             except TimeoutError:
                 process.kill()
                 await process.wait()
+
+
+async def _until_it_answers(here: Places, process: asyncio.subprocess.Process, errors: Path) -> None:
+    deadline = time.monotonic() + DAEMON_READY_S
+    while not await _runs(here):
+        if process.returncode is not None or time.monotonic() > deadline:
+            raise EngineError("daemon_did_not_start", path=errors, tail=_tail(errors))
+        await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def _ended_by_sigterm() -> AsyncIterator[None]:
+    """SIGTERM ends what is inside as Ctrl-C would. Not by raising SIGINT: background jobs ignore that."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+    task, asked = asyncio.current_task(), False
+    assert task is not None
+
+    def end() -> None:
+        nonlocal asked
+        asked = True
+        task.cancel()
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, end)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if asked:
+            task.uncancel()
+            raise click.Abort from None
+        raise
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
 
 
 async def _runs(here: Places) -> bool:
