@@ -75,7 +75,7 @@ def shapes() -> Iterator[str]:
 
 def words() -> Iterator[str]:
     yield "| type | values |\n|---|---|"
-    for name in ("State", "Mode", "DeviceState", "EngineState", "Permission", "Layer"):
+    for name in ("State", "Mode", "DeviceState", "EchoMode", "EngineState", "Permission", "Layer"):
         yield f"| {name} | {', '.join(f'`{value}`' for value in typing.get_args(getattr(wire, name)))} |"
 
 

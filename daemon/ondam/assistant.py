@@ -16,7 +16,16 @@ from typing import Any, Protocol, cast
 import psutil
 
 from ondam import __version__, messages
-from ondam.audio import NoMicrophone, WavMicrophone, WavSpeaker, open_microphone, open_speaker, resampled
+from ondam.audio import (
+    NoMicrophone,
+    WavMicrophone,
+    WavSpeaker,
+    is_device,
+    open_microphone,
+    open_speaker,
+    resampled,
+)
+from ondam.audio.duplex import Duplex, EchoMode
 from ondam.audio.faults import NOTICES
 from ondam.clients.passthrough import forward
 from ondam.config import Config
@@ -32,7 +41,7 @@ from ondam.journal.recorder import Recorder, read_turns
 from ondam.journal.turn import Turn
 from ondam.messages import Phrase
 from ondam.pipeline.phrases import Phrases
-from ondam.pipeline.ports import EndOfTurn, Microphone, SpeechStart, Transcript, VoiceActivity
+from ondam.pipeline.ports import EndOfTurn, Microphone, Speaker, SpeechStart, Transcript, VoiceActivity
 from ondam.pipeline.respond import prefill, prompt
 from ondam.places import Places
 from ondam.planner.plan import Plan
@@ -96,6 +105,9 @@ class Assistant:
         self._last_turn: dict[str, Any] | None = None
         self._turns = 0
         self._session: Session | None = None
+        self._duplex: Duplex | None = None
+        """Takes our own voice out of the microphone; None where no microphone hears our speaker."""
+        self._speaker: Speaker | None = None
         self._ears: Ears | None = None
         self._restarting: set[asyncio.Task[None]] = set()
         self._preparing: set[asyncio.Task[None]] = set()
@@ -107,7 +119,7 @@ class Assistant:
     async def start(self) -> None:
         """Open the devices and begin to listen."""
         await asyncio.to_thread(warm_up, self.language)
-        speaker = open_speaker(
+        self._speaker = open_speaker(
             self.config.audio.speaker,
             latency_ms=self.config.audio.speaker_latency_ms,
             on_fault=self._device_fault("speaker"),
@@ -115,8 +127,9 @@ class Assistant:
         listen = self.config.listen
         self._session = self._new_session(
             microphone=NoMicrophone() if listen.mode == "muted" else self._open_microphone(),
-            speaker=speaker,
+            speaker=self._speaker,
             attention=Attention(mode=listen.mode, names=listen.names, language=self.language),
+            full_duplex=self._full_duplex,
         )
         self._ears = Ears(
             self._session,
@@ -125,6 +138,7 @@ class Assistant:
             cues=listen.cues,
             broke_down=self._hearing_broke_down,
             closed=lambda: self._cleared("microphone"),
+            full_duplex=self._full_duplex,
         )
         self._ears.start()
         self._broadcast.publish({"type": "state", "session": self._session.name, "state": self._state()})
@@ -143,7 +157,21 @@ class Assistant:
             self._broadcast.close()
 
     def _open_microphone(self) -> Microphone:
-        return open_microphone(self.config.audio.microphone, on_fault=self._device_fault("microphone"))
+        audio = self.config.audio
+        microphone = open_microphone(audio.microphone, on_fault=self._device_fault("microphone"))
+        if self._speaker is None or not (is_device(audio.microphone) and is_device(audio.speaker)):
+            return microphone  # a file hears nobody
+        self._duplex = Duplex(microphone, self._speaker, setting=audio.echo, on_change=self._echo_changed)
+        return self._duplex
+
+    def _full_duplex(self) -> bool:
+        return self._duplex is None or self._duplex.trusted
+
+    def _echo_changed(self, mode: EchoMode) -> None:
+        if mode != "half_duplex":
+            self._cleared("echo")
+        elif self.config.audio.echo != "off":  # else it is what the user wants
+            self._fault("echo", Fault("echo_half_duplex", {}))
 
     def _hearing_broke_down(self, error: BaseException | None) -> None:
         log.error("the conversation at the microphone broke down", exc_info=error)
@@ -180,6 +208,7 @@ class Assistant:
             "uptime_s": round(time.monotonic() - self._began, 1),
             "state": self._state(),
             "mode": self._session.mode if self._session else self.config.listen.mode,
+            "echo": self._duplex.mode if self._duplex else None,
             "language": self.language,
             "microphone": self._device("microphone"),
             "speaker": self._device("speaker"),
@@ -258,6 +287,7 @@ class Assistant:
             microphone=WavMicrophone(heard),
             speaker=speaker,
             history=self._wav_history,
+            full_duplex=lambda: True,  # a file hears nobody
         )
         hearing = asyncio.create_task(session.run(), name="hearing a WAV")
         loop = asyncio.get_running_loop()

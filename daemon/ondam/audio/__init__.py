@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ondam.audio.devices import Device
-from ondam.audio.factory import list_devices, open_microphone, open_speaker
+from ondam.audio.factory import is_device, list_devices, open_microphone, open_speaker
 from ondam.audio.faults import OnFault
 from ondam.audio.resample import Resampler, resampled
 from ondam.audio.simulated import NoMicrophone, WavMicrophone, WavSpeaker
@@ -16,6 +16,7 @@ __all__ = [
     "Resampler",
     "WavMicrophone",
     "WavSpeaker",
+    "is_device",
     "list_devices",
     "open_microphone",
     "open_speaker",

@@ -45,6 +45,11 @@ def open_speaker(
     return DeviceSpeaker(spec, latency_ms=latency_ms, on_fault=on_fault, clock=clock)
 
 
+def is_device(spec: str) -> bool:
+    """Whether ``spec`` names a device, and not a file or nothing at all."""
+    return spec != "none" and not spec.startswith("wav:")
+
+
 async def list_devices(timeout_s: float = 2.0) -> tuple[Device, ...]:
     """The microphones and speakers that could be named. Empty when the sound system does not answer in time.
 

@@ -21,6 +21,10 @@ State: TypeAlias = Literal["starting", "listening", "hearing", "recognizing", "t
 Mode: TypeAlias = Literal["open", "name", "push", "muted"]
 """When it listens: always, when called by name, while the talk button is held, never (it is closed)."""
 
+EchoMode: TypeAlias = Literal["learning", "cancelling", "no_echo", "half_duplex"]
+"""Our own voice in the microphone: nothing is known yet, it is removed, there is none, or it stays. Only with
+the second and the third can the user speak over an answer; else the microphone is shut while it sounds."""
+
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 DeviceState: TypeAlias = Literal["ok", "missing", "none", "muted"]
@@ -269,13 +273,14 @@ class Turns(TypedDict):
 
 
 class Status(TypedDict):
-    """The daemon at this moment."""
+    """The daemon at this moment. ``echo`` is null where no microphone hears the speaker."""
 
     version: str
     pid: int
     uptime_s: float
     state: State
     mode: Mode
+    echo: EchoMode | None
     language: str
     microphone: Device
     speaker: Device

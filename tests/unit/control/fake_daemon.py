@@ -124,6 +124,7 @@ class FakeDaemon:
             "uptime_s": 3720.0,
             "state": "listening",
             "mode": self.mode,
+            "echo": None,
             "language": "ko",
             "microphone": self.microphone,
             "speaker": {"name": "default", "state": "missing"},
