@@ -53,7 +53,7 @@ def addressed(words: str, names: Sequence[str], language: Language) -> str | Non
     ``language`` of the utterance, which only says what may stand before the name.
     """
     text = unicodedata.normalize("NFC", words)
-    said = [_Word(_letters(found[0]), found.start(), found.end()) for found in _WORD.finditer(text)]
+    said = list(_words(text))
     called = [name for written in names if (name := _name(written)) is not None]
     if not said or not called:
         return None
@@ -67,6 +67,15 @@ class _Word:
     letters: str
     start: int
     end: int
+    joined: bool
+    """Nothing but space stands before it."""
+
+
+def _words(text: str) -> Iterator[_Word]:
+    before = 0
+    for found in _WORD.finditer(text):
+        yield _Word(_letters(found[0]), found.start(), found.end(), text[before : found.start()].isspace())
+        before = found.end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,7 @@ class _Around:
     greetings: frozenset[str]
     calls: frozenset[str]
     vocatives: frozenset[str]
+    titles: frozenset[str]
 
 
 def _at_the_beginning(
@@ -150,8 +160,8 @@ def _name_from(
 ) -> int | None:
     """The word after the name that begins at the word ``at``; None where none does.
 
-    A name in more pieces than it is written in must be spelt right, unless ``loosely``. ``strictly``: a name
-    without an ending that calls must be, too.
+    A name in more pieces than it is written in must be spelt right, unless ``loosely``: then it need only
+    sound right. ``strictly``: a name without an ending that calls must be spelt right, too.
     """
     for name in names:
         for pieces in range(1, name.pieces + _MOST_PIECES):
@@ -160,8 +170,11 @@ def _name_from(
             whole = "".join(word.letters for word in said[at : at + pieces])
             exactly = pieces > name.pieces and not loosely
             after = at + pieces
-            titled = after < len(said) and said[after].letters in around.vocatives
-            if _is_called(whole, name, around, exactly=exactly, strictly=strictly and not titled):
+            titled = after < len(said) and said[after].letters in around.titles and said[after].joined
+            sounds_so = loosely and not name.hangul and _heard(whole) == _heard(name.letters)
+            if sounds_so or _is_called(
+                whole, name, around, exactly=exactly, strictly=strictly and not titled
+            ):
                 return after + titled
     return None
 
@@ -195,6 +208,13 @@ def _alike(whole: str, name: _Name) -> bool:
         Levenshtein.distance(_sounds(whole), _sounds(name.letters), score_cutoff=other) <= other
         and Levenshtein.distance(_jamo(whole), _jamo(name.letters), score_cutoff=1 + other) <= 1 + other
     )
+
+
+def _heard(word: str) -> str:
+    """Latin letters as roughly what an English speaker hears: *on them* is *ondam*. Only for after a call."""
+    for written, sound in (("th", "d"), ("ph", "f"), ("ck", "k"), ("c", "k"), ("q", "k"), ("z", "s")):
+        word = word.replace(written, sound)
+    return re.sub(r"(.)\1+", r"\1", re.sub(r"[aeiouy]+", "a", word))
 
 
 def _name(written: str) -> _Name | None:
@@ -252,4 +272,6 @@ def _around(language: Language) -> _Around:
     def every(key: str) -> frozenset[str]:
         return frozenset(word for entries in spoken for word in entries[key])
 
-    return _Around(every("openers"), every("greetings"), every("calls"), frozenset(table["ko"]["vocatives"]))
+    # A Korean name keeps its endings in a transcript that is taken for English.
+    endings = (frozenset(table["ko"][key]) for key in ("vocatives", "titles"))
+    return _Around(every("openers"), every("greetings"), every("calls"), *endings)
