@@ -27,6 +27,7 @@ PURE = [
     DAEMON / "supervisor/restart.py",
     DAEMON / "measure/waterfall.py",
     DAEMON / "measure/distribution.py",
+    DAEMON / "measure/endpoints.py",
 ]
 
 
