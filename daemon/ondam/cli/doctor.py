@@ -29,9 +29,20 @@ class Finding:
 
 
 @click.command("doctor")
+@click.option("--echo", is_flag=True, help="Play a sound, and say how well its echo can be removed.")
 @as_json
-def command(json_wanted: bool) -> int:
-    """Look for what keeps Ondam from working, and say what to type. Exit code 1 when something does."""
+def command(echo: bool, json_wanted: bool) -> int:
+    """Look for what keeps Ondam from working, and say what to type. Exit code 1 when something does.
+
+    With --echo: play a sound of seven seconds on the configured speaker, listen with the configured
+    microphone, and tell how late and how loud it comes back and how many decibels of it can be removed.
+    With --json then {"ok", "verdict": "cancelling"|"no_echo"|"half_duplex", "microphone", "speaker",
+    "delay_ms", "echo_db", "cancellation_db", "noise_dbfs", "text", "next"}. Exit code 1 when the echo stays.
+    """
+    if echo:
+        from ondam.cli.doctor_echo import run
+
+        return run(places(), json_wanted)
     found = list(examine(places()))
     well = all(finding.ok for finding in found)
     if json_wanted:
