@@ -119,6 +119,7 @@ HAPPENINGS: dict[str, events.Event] = {
     "Transcribed (of another draft)": events.Transcribed(1, OTHER, "words"),
     "Transcribed (of another draft, a sign of listening)": events.Transcribed(1, OTHER, "mhm"),
     "Transcribed (of another draft, a wish for silence)": events.Transcribed(1, OTHER, "stop"),
+    "Ready": events.Ready(1, DRAFT),
     "Heard": events.Heard(1, DRAFT, "a"),
     "Answered": events.Answered(1, DRAFT, spoken=True),
     "Failed": events.Failed(1, DRAFT, "excuse_llm"),
@@ -134,7 +135,9 @@ HAPPENINGS: dict[str, events.Event] = {
 
 def dialog() -> Iterator[str]:
     """Every phase against every event: the phase after it, and the actions."""
-    policy = SmartTurn(threshold=0.5, complete_ms=192, incomplete_ms=1400, unsure_ms=600)
+    policy = SmartTurn(
+        threshold=0.7, complete_ms=192, unready_ms=512, incomplete_ms=1200, unsure_ms=600
+    )
     drafting = Drafting(after_ms=64, most=8, take_back_ms=1500)
     for phase_name, phase in PHASES.items():
         yield f"### {phase_name}\n"

@@ -273,6 +273,8 @@ class Assistant:
     ) -> tuple[wire.Turn, Audio]:
         """One whole turn from ``audio`` in real time, in a conversation of its own on the same engines."""
         config = for_conversation(self.config, settings)
+        # Nobody waits in the room: a filler would only be part of the recording.
+        config = config.model_copy(update={"filler": config.filler.model_copy(update={"after_ms": 0})})
         if config.endpoint.mode == "smart_turn" and self._end_of_turn is None:
             # The model was not loaded at the start: the plain window would be taken for smart-turn.
             raise ControlError("control_bad_request", reason=Phrase("reason_no_smart_turn"))

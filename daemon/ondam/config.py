@@ -83,6 +83,7 @@ class EndpointConfig(Table):
     silence_ms: Annotated[int, pydantic.Field(ge=100, le=5000)]
     threshold: Probability
     complete_ms: Annotated[int, pydantic.Field(ge=32, le=5000)]
+    unready_ms: Annotated[int, pydantic.Field(ge=32, le=5000)]
     incomplete_ms: Annotated[int, pydantic.Field(ge=100, le=10_000)]
     judge_with_ms: Annotated[int, pydantic.Field(ge=0, le=2000)]
 
@@ -131,16 +132,17 @@ class FormConfig(Table):
     source: Annotated[str | dict[str, Any], pydantic.Field(alias="schema")]
     instruction_ko: str
     instruction_en: str
+    longest_say: Annotated[int, pydantic.Field(ge=0, le=10_000)]
     max_tokens: Annotated[int, pydantic.Field(ge=1, le=8192)]
 
     @pydantic.field_validator("source")
     @classmethod
     def _can_be_filled_in(cls, source: str | dict[str, Any]) -> str | dict[str, Any]:
         if source:
-            from ondam.speech.form import BrokenForm
+            from ondam.speech.form import BrokenForm, form_of
 
             try:
-                _form(source, instruction="", max_tokens=1)
+                form_of(_schema(source), instruction="", max_tokens=1)
             except BrokenForm as error:
                 facts: dict[str, Any] = dict(error.facts)
                 raise PydanticCustomError(error.code, "this is no form", facts) from error
@@ -150,13 +152,20 @@ class FormConfig(Table):
         """The form, as it is told to the model in ``language``; None where there is none. 2 ms."""
         if not self.source:
             return None
+        from ondam.speech.form import form_of
+
         told = self.instruction_ko if language == "ko" else self.instruction_en
-        return _form(self.source, instruction=told, max_tokens=self.max_tokens)
+        return form_of(
+            _schema(self.source),
+            instruction=told,
+            max_tokens=self.max_tokens,
+            longest_say=self.longest_say,
+        )
 
 
-def _form(source: str | dict[str, Any], *, instruction: str, max_tokens: int) -> Form:
-    """The form of a JSON Schema, or of the file that holds it. Raises BrokenForm."""
-    from ondam.speech.form import BrokenForm, form_of
+def _schema(source: str | dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema itself, or what the file holds that is named. Raises BrokenForm."""
+    from ondam.speech.form import BrokenForm
 
     given: object = source
     if isinstance(source, str):
@@ -167,7 +176,7 @@ def _form(source: str | dict[str, Any], *, instruction: str, max_tokens: int) ->
             raise BrokenForm("form_unreadable", path=source, reason=str(error)) from error
     if not isinstance(given, dict):
         raise BrokenForm("form_not_an_object")
-    return form_of(given, instruction=instruction, max_tokens=max_tokens)
+    return given
 
 
 class AnswerConfig(Table):

@@ -428,6 +428,7 @@ def _endpointing(config: Config, *, judged: bool) -> Endpointing:
     return SmartTurn(
         threshold=endpoint.threshold,
         complete_ms=endpoint.complete_ms,
+        unready_ms=max(endpoint.complete_ms, endpoint.unready_ms),
         incomplete_ms=endpoint.incomplete_ms,
         unsure_ms=endpoint.silence_ms,
     )

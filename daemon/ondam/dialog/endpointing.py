@@ -7,14 +7,17 @@ from typing import Protocol
 
 
 class Endpointing(Protocol):
-    """Decides at every frame of silence after a voice, and whenever a verdict comes."""
+    """Decides at every frame of silence after a voice, and whenever a verdict or an answer has come."""
 
     @property
     def judges(self) -> bool:
         """Whether it wants to know how complete the utterance sounds."""
 
-    def finished(self, silence_ms: float, complete: float | None) -> bool:
-        """True when the user has finished. ``complete``: the verdict on this pause, None while unknown."""
+    def finished(self, silence_ms: float, complete: float | None, *, ready: bool) -> bool:
+        """True when the user has finished. ``complete``: the verdict on this pause, None while unknown.
+
+        ``ready``: the answer could be heard at once, or waiting brings it no nearer.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Silence:
     window_ms: float
     judges: bool = False
 
-    def finished(self, silence_ms: float, complete: float | None) -> bool:
+    def finished(self, silence_ms: float, complete: float | None, *, ready: bool) -> bool:
         """True once the window has passed."""
         return silence_ms >= self.window_ms
 
@@ -33,20 +36,25 @@ class Silence:
 class SmartTurn:
     """Finished soon where the utterance sounds complete, late where it does not.
 
-    ``unsure_ms`` bounds the wait for a verdict that does not come (a model that hangs).
+    ``complete_ms`` where the answer is ready to be heard, else up to ``unready_ms``: until something can be
+    heard waiting costs nothing, and whoever goes on is not cut off. ``unsure_ms`` bounds the wait for a
+    verdict that does not come (a model that hangs).
     """
 
     threshold: float
     complete_ms: float
+    unready_ms: float
     incomplete_ms: float
     unsure_ms: float
     judges: bool = True
 
-    def finished(self, silence_ms: float, complete: float | None) -> bool:
+    def finished(self, silence_ms: float, complete: float | None, *, ready: bool) -> bool:
         """True once the window that the verdict calls for has passed."""
         if complete is None:
             return silence_ms >= self.unsure_ms
-        return silence_ms >= (self.complete_ms if complete >= self.threshold else self.incomplete_ms)
+        if complete < self.threshold:
+            return silence_ms >= self.incomplete_ms
+        return silence_ms >= (self.complete_ms if ready else self.unready_ms)
 
 
 @dataclass(frozen=True, slots=True)

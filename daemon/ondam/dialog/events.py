@@ -142,6 +142,14 @@ class Transcribed:
 
 
 @dataclass(frozen=True, slots=True)
+class Ready:
+    """The first sound of a draft that is held back has been made."""
+
+    at_ns: Nanoseconds
+    draft: DraftId
+
+
+@dataclass(frozen=True, slots=True)
 class Heard:
     """What has passed the speaker of an answer so far, as written text (or what has been shown).
 
@@ -192,6 +200,7 @@ Event: TypeAlias = (
     | SayRequested
     | StopRequested
     | Transcribed
+    | Ready
     | Heard
     | Answered
     | Failed

@@ -41,6 +41,7 @@ from ondam.dialog.events import (
     ModeSet,
     Pause,
     Pressed,
+    Ready,
     Released,
     SayRequested,
     SpeechResumed,
@@ -95,6 +96,8 @@ def step(state: State, event: Event) -> Step:
             return _silenced(state)
         case Transcribed():
             return _transcribed(state, event)
+        case Ready():
+            return _ready(state, event)
         case Heard() | Answered() | Failed():
             return _of_an_answer(state, event)
         case _:
@@ -259,8 +262,18 @@ def _paused(state: State, phase: Hearing, at_ns: Nanoseconds) -> Step:
     return state, (*begun, *actions)
 
 
+def _ready(state: State, event: Ready) -> Step:
+    phase = state.phase
+    if not (isinstance(phase, Hearing) and phase.draft and phase.draft.id == event.draft):
+        return state, ()
+    return _perhaps_finished(state, replace(phase, draft=replace(phase.draft, ready=True)), event.at_ns)
+
+
 def _perhaps_finished(state: State, phase: Hearing, at_ns: Nanoseconds) -> Step:
-    if not phase.pressed and state.endpointing.finished(phase.silence_ms, phase.complete):
+    draft = phase.draft
+    # Where no answer is in the making, it begins at the endpoint and not before.
+    ready = draft is None or draft.ready or draft.over or draft.failure is not None or draft.words == ""
+    if not phase.pressed and state.endpointing.finished(phase.silence_ms, phase.complete, ready=ready):
         return _endpoint(state, phase, at_ns)
     return replace(state, phase=phase), ()
 

@@ -28,6 +28,8 @@ class Draft:
     """The words were a bare call."""
     unmeant: bool = False
     """There were words, meant for somebody else."""
+    ready: bool = False
+    """Its first sound could leave at once."""
     failure: str | None = None
     """Message code; the draft is kept so that the same pause does not fail again and again."""
     over: bool = False

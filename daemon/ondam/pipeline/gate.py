@@ -25,6 +25,8 @@ class Gate:
         """The open draft plays at level 0."""
         self._cueing: asyncio.Task[None] | None = None
         self._held: dict[DraftId, asyncio.Event] = {}
+        self._ready: dict[DraftId, Callable[[], None]] = {}
+        """To be called when a draft that is held has its first samples."""
         """Set when the gate has decided: the draft is open, or gone."""
         self._dropped_at_ns: Nanoseconds | None = None
         """When sound was dropped or held back that nothing was let through after."""
@@ -34,18 +36,21 @@ class Gate:
         """The rate that ``write`` wants."""
         return self._speaker.rate_hz
 
-    def hold(self, draft: DraftId) -> None:
-        """Keep this draft's audio waiting until it is opened or dropped."""
+    def hold(self, draft: DraftId, ready: Callable[[], None] = lambda: None) -> None:
+        """Keep this draft's audio waiting until it is opened or dropped. ``ready``: some waits now."""
         self._held[draft] = asyncio.Event()
+        self._ready[draft] = ready
 
     def open(self, draft: DraftId) -> None:
         """Let this draft's audio through, at once."""
         self._open = draft
+        self._ready.pop(draft, None)
         if decided := self._held.pop(draft, None):
             decided.set()
 
     def drop(self, draft: DraftId) -> None:
         """Let nothing of this draft through any more; what is on its way is faded out and dropped."""
+        self._ready.pop(draft, None)
         if decided := self._held.pop(draft, None):
             decided.set()
         if self._open != draft:
@@ -82,6 +87,8 @@ class Gate:
     async def write(self, draft: DraftId, samples: Samples) -> int | None:
         """Queue ``samples`` of ``draft`` once it is open; the number of the first, None when it never is."""
         if (held := self._held.get(draft)) is not None:
+            if len(samples) and (ready := self._ready.pop(draft, None)):
+                ready()
             await held.wait()
         if self._open != draft or not len(samples):
             return None

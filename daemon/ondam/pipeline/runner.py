@@ -10,7 +10,7 @@ from typing import Any
 
 from ondam import messages
 from ondam.config import Config
-from ondam.dialog.events import Answered, Event, Failed, Heard, Transcribed
+from ondam.dialog.events import Answered, Event, Failed, Heard, Ready, Transcribed
 from ondam.dialog.history import Exchange
 from ondam.errors import OndamError
 from ondam.journal.turn import Turn
@@ -100,7 +100,7 @@ class DraftRunner:
         """Everything that still runs."""
         self._canned_answer: CannedAnswer | None = None
         self._answers = True
-        gate.hold(draft)
+        gate.hold(draft, lambda: tell(Ready(clock(), draft)))
         self._excusing = False
 
     def recognize(self, utterance: Utterance) -> None:

@@ -26,7 +26,7 @@ from ondam.dialog.actions import (
     Say,
 )
 from ondam.dialog.attention import Attention
-from ondam.dialog.endpointing import Drafting, Silence, SmartTurn
+from ondam.dialog.endpointing import NO_DRAFTS, Drafting, Silence, SmartTurn
 from ondam.dialog.events import (
     Answered,
     Asked,
@@ -39,6 +39,7 @@ from ondam.dialog.events import (
     ModeSet,
     Pause,
     Pressed,
+    Ready,
     Released,
     SayRequested,
     SpeechResumed,
@@ -191,7 +192,7 @@ def test_going_on_right_after_the_endpoint_over_the_answer_makes_one_utterance_o
     state, _ = run(
         smart(), SpeechStarted(0), Pause(1, 192), Judged(2, ONE, 0, 0.9), Transcribed(3, A, "Turn off")
     )
-    state, _ = run(state, Heard(4, A, "Sure,"))
+    state, _ = run(state, Ready(3, A), Heard(4, A, "Sure,"))
     state, done = run(state, SpeechStarted(1000 * MS))
     assert done == [Hold(ONE, A), ReopenUtterance(ONE)]
     again, done = run(state, Pause(6, 64), Transcribed(7, B, "Turn off the light."))
@@ -344,7 +345,7 @@ def test_a_text_read_aloud_is_no_exchange() -> None:
 
 def smart() -> State:
     """Drafts after 64 ms, smart-turn: 192 ms where the utterance sounds complete, 1,400 where it does not."""
-    policy = SmartTurn(threshold=0.5, complete_ms=192, incomplete_ms=1400, unsure_ms=600)
+    policy = SmartTurn(threshold=0.5, complete_ms=192, unready_ms=512, incomplete_ms=1400, unsure_ms=600)
     return State(policy, History(limit=6), Drafting(after_ms=64, most=3, take_back_ms=1500))
 
 
@@ -361,6 +362,7 @@ def test_a_complete_utterance_is_committed_after_the_short_window_and_its_draft_
         Pause(1, 64),
         Judged(2, ONE, 0, 0.9),
         Transcribed(3, A, "What time is it?"),
+        Ready(4, A),
         Pause(4, 160),
         Pause(5, 192),
     )
@@ -374,9 +376,26 @@ def test_a_complete_utterance_is_committed_after_the_short_window_and_its_draft_
 
 
 def test_a_verdict_that_comes_after_its_window_ends_the_utterance_at_once() -> None:
-    state, done = run(smart(), SpeechStarted(0), Pause(1, 224), Judged(2, ONE, 0, 0.9))
+    state, done = run(smart(), SpeechStarted(0), Pause(1, 544), Judged(2, ONE, 0, 0.9))
     assert done[-1] == Commit(ONE, A)
     assert state.phase == Recognizing(ONE, A, endpoint_ns=2, made=1)
+
+
+def test_a_complete_utterance_ends_when_its_answer_is_ready_or_could_be_waited_for_no_longer() -> None:
+    state, _ = run(smart(), SpeechStarted(0), Pause(1, 64), Judged(2, ONE, 0, 0.9), Transcribed(3, A, "q"))
+    state, done = run(state, Pause(4, 300))
+    assert done == [], "whoever goes on now is not cut off, and nobody waits"
+    assert run(state, Ready(5, B))[1] == [], "of another draft"
+    ready, done = run(state, Ready(5, A))
+    assert done == [CloseUtterance(ONE), Commit(ONE, A)]
+    assert isinstance(ready.phase, Answering)
+    assert ready.phase.endpoint_ns == 5
+    assert run(state, Pause(6, 512))[1] == done
+    # Where no answer is in the making, waiting brings it no nearer.
+    _, done = run(
+        replace(smart(), drafting=NO_DRAFTS), SpeechStarted(0), Judged(2, ONE, 0, 0.9), Pause(3, 192)
+    )
+    assert done[-1] == Commit(ONE, A)
 
 
 def test_an_incomplete_utterance_waits_longer() -> None:
@@ -426,6 +445,7 @@ def test_a_false_endpoint_is_taken_back_and_both_pieces_are_one_turn() -> None:
         Pause(1, 64),
         Judged(2, ONE, 0, 0.9),
         Transcribed(3, A, "Turn off the light"),
+        Ready(3, A),
         Pause(1000 * MS, 192),
         SpeechStarted(2400 * MS),
     )
@@ -492,6 +512,7 @@ events = st.one_of(
         drafts,
         st.sampled_from(["", "words", "mhm", "stop", "Ondam", "Ondam, words"]),
     ),
+    st.builds(Ready, st.just(0), drafts),
     st.builds(Heard, st.just(0), drafts, st.sampled_from(["", "said"])),
     st.builds(Answered, st.just(0), drafts, st.booleans()),
     st.builds(Failed, st.just(0), drafts, st.just("llm_down")),
