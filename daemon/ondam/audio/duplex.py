@@ -33,11 +33,14 @@ time stamps wander by some milliseconds; with more the device may not have taken
 LATEST = HEARING_RATE_HZ // 20
 """Samples. Later than this is no device that tells late, but a break."""
 
-NEAR, FAR = HEARING_RATE_HZ * 4 // 1000, HEARING_RATE_HZ * 120 // 1000
+NEAR, FAR = HEARING_RATE_HZ * 4 // 1000, HEARING_RATE_HZ * 45 // 1000
 """An echo so long after what is fed is left to the canceller: another distance would make it learn anew."""
 
 REST_NS = 3_000_000_000
 """After the last sound of ours. Longer than the latest echo and the room's tail; then nothing is computed."""
+
+PROVEN = 50
+"""Blocks of echo in a row, half a second, that are well cancelled until it is trusted."""
 
 LOST = 300
 """Blocks of echo in a row, 3 s, that are badly cancelled until it is no longer trusted."""
@@ -45,11 +48,11 @@ LOST = 300
 GIVEN_UP = 800
 """Blocks of our own voice, 8 s, after which what is not known yet counts as an echo that stays."""
 
-GOOD_DB = 12.0
-"""Of cancellation, or ..."""
-
 HIDDEN_DB = 3.0
-"""... what is left is no louder than this above the room's noise. Below both Silero finds no voice in it."""
+"""What is left of the echo is no louder than this over the room's noise: Silero hears no voice. Or ..."""
+
+GOOD_DB = 25.0
+"""... of cancellation. At 12 to 20 dB, while the canceller is still learning, what is left may be voice."""
 
 BAD_DB = 6.0
 """Of cancellation: less, and it does not work (any more)."""
@@ -124,7 +127,8 @@ class Duplex:
         self._fed_db: deque[float] = deque(maxlen=FAR // BLOCK + 3)
         self._learned = 0
         """Blocks of our own voice since the mode was last certain."""
-        self._bad = 0
+        self._bad = self._well = 0
+        """Blocks of echo in a row that are badly, and well cancelled."""
         self._heard_db: deque[float] = deque(maxlen=300)
         self._mode: EchoMode = self._first_mode()
         speaker.reference()  # the first call only begins it
@@ -320,8 +324,12 @@ class Duplex:
         meter = self._meter
         if self._good():
             self._bad = 0
-            self._become("cancelling")
-        elif self._mode == "cancelling" and meter.erle_db is not None and meter.erle_db < BAD_DB:
+            self._well += 1
+            if self._well > PROVEN:
+                self._become("cancelling")
+            return
+        self._well = 0
+        if self._mode == "cancelling" and meter.erle_db is not None and meter.erle_db < BAD_DB:
             self._bad += 1
             if self._bad > LOST:
                 self._become("learning")
@@ -332,7 +340,9 @@ class Duplex:
             return False
         if meter.erle_db is None or meter.left_db is None:
             return not meter.audible
-        return meter.erle_db >= GOOD_DB or (meter.erle_db >= 0 and meter.left_db <= HIDDEN_DB)
+        if meter.left_db <= HIDDEN_DB:
+            return meter.erle_db >= 0
+        return meter.erle_db >= GOOD_DB
 
     def _quiet(self) -> bool:
         """No voice is in the room while ours sounds: an echo that no correlation finds would be one."""
@@ -346,7 +356,7 @@ class Duplex:
             return
         self._mode = mode
         self._learned = 0
-        self._bad = 0
+        self._bad = self._well = 0
         log.info("echo: %s", mode)
         self._on_change(mode)
 
