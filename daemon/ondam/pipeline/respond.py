@@ -238,7 +238,9 @@ class _Answer:
         clauses = self._clauses.feed(text)
         if over:
             # The slots that follow are no reason to wait with the last clause.
-            clauses += self._clauses.finish()
+            rest = self._clauses.finish()
+            if not (self._filling and self._filling.cut and (clauses or turn.clauses)):
+                clauses += rest
         return self._made(clauses, piece.engine_ms)
 
     def break_off(self) -> list[Clause]:

@@ -307,6 +307,20 @@ async def test_what_an_answer_says_is_whole_before_its_slots_come(tmp_path: Path
     assert "slots" not in made.as_json(text=False)
 
 
+async def test_half_a_sentence_that_the_form_cut_off_is_not_said() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    short = form_of(schema, instruction="", max_tokens=40, longest_say=20)
+    made, clauses, _ = await answered(
+        ScriptedEngines(tokens=('{"say":"It is three. And so ', '","n":3}')), form=short
+    )
+    assert [clause.written for clause in clauses] == ["It is three."]
+    assert made.slots == {"n": 3}
+    # It is all there is: better than nothing.
+    tokens = ('{"say":"It is only three and', '","n":3}')
+    made, clauses, _ = await answered(ScriptedEngines(tokens=tokens), form=short)
+    assert [clause.written for clause in clauses] == ["It is only three and"]
+
+
 async def test_the_server_is_told_the_schema_and_the_model_its_slots(tmp_path: Path) -> None:
     async with server(tmp_path) as llm:
         llm.tokens = ('{"say":"Three.","intent":"time","keep":"on"}',)

@@ -37,6 +37,23 @@ def test_say_comes_first_whatever_the_order_of_the_users_schema() -> None:
     assert form(additionalProperties=True).schema["additionalProperties"] is True
 
 
+def test_what_is_said_is_bounded_by_the_users_schema_or_by_the_setting() -> None:
+    schema = {"type": "object", "properties": SLOTS}
+    bounded = form_of(schema, instruction="", max_tokens=9, longest_say=7)
+    assert bounded.schema["properties"]["say"] == {"maxLength": 7, "type": "string"}
+    own = SLOTS | {"say": {"type": "string", "maxLength": 3}}
+    assert (
+        form_of({**schema, "properties": own}, instruction="", max_tokens=9, longest_say=7).longest_say == 3
+    )
+    assert form().longest_say == 0
+
+    for text, cut in (("1234567", True), ("123456", False), ("안녕하세요 🙂", True)):
+        filling = Filling(bounded)
+        assert (filling.feed(f'{{"say":"{text}'), filling.cut) == (text, False)
+        filling.feed('","intent"')
+        assert filling.cut is cut
+
+
 def test_the_model_is_told_the_slots_and_not_what_it_says() -> None:
     told = json.dumps(SLOTS, separators=(",", ":"))
     assert form(properties=SLOTS | {"say": {"type": "string"}}).instruction == f"Fill in {told}"
