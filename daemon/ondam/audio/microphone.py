@@ -212,7 +212,7 @@ class DeviceMicrophone:
             self._keeper.wake()
 
     def _watch_zeros(self, samples: Samples) -> None:
-        if samples.any():
+        if samples[-1] or samples.any():  # the last alone mostly tells, for a tenth of the price
             if self._zeros >= ZEROS_NOTICE:
                 self._keeper.tell(None)
             self._zeros = 0

@@ -1,34 +1,71 @@
 """Changes the rate of a stream of samples. State is kept, so nothing is lost where blocks meet.
 
 libsamplerate's ``sinc_fastest``: 53 µs for 10 ms of 48 kHz, and it holds back 1.2 ms (soxr: 7 µs, but 21 ms).
-Its output is in phase: output sample k is the input at time k / rate_out, it only arrives a little later.
+Where the rate falls by a whole factor, a filter of our own: 14 µs, 1.2 ms.
+Output is in phase: output sample k is the input at time k / rate_out, it only arrives a little later.
 """
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import samplerate
 
+from ondam.audio.decimate import Decimator
 from ondam.types import Audio, Samples
+
+FAST = "sinc_fastest"
+"""libsamplerate's name for it."""
 
 QUIET_HZ = 5
 """After a fifth of a second of exact zeros (a muted or idle device) zeros are not computed any more."""
 
 
+class Converter(Protocol):
+    """What changes the rate of one stream."""
+
+    def process(self, samples: Samples) -> Samples:
+        """``samples`` in; whatever is ready out."""
+
+    def reset(self) -> None:
+        """The stream starts over."""
+
+
+class LibSampleRate:
+    """Any rate to any other."""
+
+    def __init__(self, ratio: float, converter: str) -> None:
+        self._ratio = ratio
+        self._library = samplerate.Resampler(converter, 1)  # one channel
+
+    def process(self, samples: Samples) -> Samples:
+        """See ``Converter``."""
+        return _clipped(self._library.process(to_float(samples), self._ratio))
+
+    def reset(self) -> None:
+        """See ``Converter``."""
+        self._library.reset()
+
+
 class Resampler:
     """One mono stream from ``rate_in_hz`` to ``rate_out_hz``. Equal rates pass through untouched."""
 
-    def __init__(self, rate_in_hz: int, rate_out_hz: int, converter: str = "sinc_fastest") -> None:
+    def __init__(self, rate_in_hz: int, rate_out_hz: int, converter: str = FAST) -> None:
         self.rate_in_hz = rate_in_hz
         self.rate_out_hz = rate_out_hz
         self._taken = 0
         self._given = 0
         self._zeros = 0
         """Samples of exact silence in a row."""
-        self._converter = (
-            None if rate_in_hz == rate_out_hz else samplerate.Resampler(converter, 1)  # one channel
-        )
+        self._converter: Converter | None = None
+        if rate_in_hz != rate_out_hz:
+            factor, rest = divmod(rate_in_hz, rate_out_hz)
+            if rest or converter != FAST:
+                self._converter = LibSampleRate(rate_out_hz / rate_in_hz, converter)
+            else:
+                self._converter = Decimator(factor)
 
     def process(self, samples: Samples) -> Samples:
         """``samples`` (n,) in; whatever is ready (m,) out, m may be 0. Output k is at k / rate_out."""
@@ -36,13 +73,15 @@ class Resampler:
         if self._converter is None:
             self._given += len(samples)
             return samples
-        self._zeros = 0 if samples.any() else self._zeros + len(samples)
+        # The last sample alone mostly tells: a look at all of them takes ten times as long.
+        sounds = len(samples) and (samples[-1] or samples.any())
+        self._zeros = 0 if sounds else self._zeros + len(samples)
         whole, rest = divmod(len(samples) * self.rate_out_hz, self.rate_in_hz)
         if not rest and self._zeros > self.rate_in_hz // QUIET_HZ:
             # The filter holds nothing but zeros, and a whole number of samples leaves its phase where it is.
             self._given += whole
             return np.zeros(whole, np.int16)
-        out = _clipped(self._converter.process(to_float(samples), self.rate_out_hz / self.rate_in_hz))
+        out = self._converter.process(samples)
         self._given += len(out)
         return out
 
@@ -57,10 +96,10 @@ class Resampler:
             self._converter.reset()
             return np.zeros(0, np.int16)
         # libsamplerate's own end-of-input loses the last half filter; silence pushes it out instead.
-        silence = np.zeros(self.rate_in_hz // 50 + 1, np.float32)
+        silence = np.zeros(self.rate_in_hz // 50 + 1, np.int16)
         pieces: list[Samples] = []
         while sum(map(len, pieces)) < owed:
-            pieces.append(_clipped(self._converter.process(silence, self.rate_out_hz / self.rate_in_hz)))
+            pieces.append(self._converter.process(silence))
         self._converter.reset()
         return np.concatenate(pieces)[:owed]
 
