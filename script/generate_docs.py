@@ -107,9 +107,10 @@ HAPPENINGS: dict[str, events.Event] = {
     "VoiceFaded": events.VoiceFaded(1),
     "SpeechStarted": events.SpeechStarted(1),
     "SpeechStarted (too late to take back)": events.SpeechStarted(2_000_000_000),
-    "Pause (64 ms)": events.Pause(1, 64),
+    "Pause (32 ms)": events.Pause(1, 32),
     "Pause (192 ms)": events.Pause(1, 192),
     "Judged (complete)": events.Judged(1, TURN, 0, 0.9),
+    "VoiceFell": events.VoiceFell(1),
     "SpeechResumed": events.SpeechResumed(1),
     "SpeechSure": events.SpeechSure(1),
     "UtteranceFull": events.UtteranceFull(1),
@@ -138,7 +139,7 @@ def dialog() -> Iterator[str]:
     policy = SmartTurn(
         threshold=0.7, complete_ms=192, unready_ms=512, incomplete_ms=1200, unsure_ms=600
     )
-    drafting = Drafting(after_ms=64, most=8, take_back_ms=1500)
+    drafting = Drafting(after_ms=32, most=8, take_back_ms=1500, at_fall=True)
     for phase_name, phase in PHASES.items():
         yield f"### {phase_name}\n"
         yield "| event | then | actions |\n|---|---|---|"

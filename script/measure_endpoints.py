@@ -43,7 +43,7 @@ from ondam.dialog.actions import (
     ReopenUtterance,
 )
 from ondam.dialog.endpointing import Drafting, Endpointing, Silence, SmartTurn
-from ondam.dialog.events import Event, Judged
+from ondam.dialog.events import Event, Judged, Ready
 from ondam.dialog.history import History
 from ondam.dialog.machine import Hearing, State, step
 from ondam.errors import EngineError, ModelError
@@ -119,7 +119,7 @@ class Conditions:
     @property
     def drafting(self) -> Drafting:
         drafts = self.config.drafts
-        return Drafting(drafts.after_ms, drafts.most_per_turn, drafts.take_back_ms)
+        return Drafting(drafts.after_ms, drafts.most_per_turn, drafts.take_back_ms, drafts.at_fall)
 
 
 class Conversation:
@@ -133,7 +133,9 @@ class Conversation:
         self._now_ms = 0.0
         self._detector = Detector(voice, conditions.config.detect, self._now_ns)
         self._state = State(endpointing, History(0), conditions.drafting)
-        self._verdicts: list[tuple[float, int, Judged]] = []
+        self._coming: list[tuple[float, int, Judged | Ready]] = []
+        """Verdicts and first sounds, by when they come."""
+        self._order = itertools.count()
         self._begun_ms: dict[DraftId, float] = {}
         self.endpoints: list[Endpoint] = []
 
@@ -144,9 +146,9 @@ class Conversation:
         for first in range(0, len(samples) // BLOCK * BLOCK, BLOCK):
             block = Block(samples[first : first + BLOCK], first, self._now_ns())
             delivered_ms = self._now_ms + BLOCK_MS
-            while self._verdicts and self._verdicts[0][0] <= delivered_ms:
-                self._now_ms, _, judged = heapq.heappop(self._verdicts)
-                self._handle(replace(judged, at_ns=self._now_ns()))
+            while self._coming and self._coming[0][0] <= delivered_ms:
+                self._now_ms, _, come = heapq.heappop(self._coming)
+                self._handle(replace(come, at_ns=self._now_ns()))
             self._now_ms = delivered_ms
             for event in self._detector.hear(block):
                 self._handle(event)
@@ -169,6 +171,7 @@ class Conversation:
                 self.endpoints.append(Endpoint(self._now_ms, self._audible_ms()))
             case Recognize():
                 self._begun_ms[action.draft] = self._now_ms
+                self._comes(self._conditions.engines_ms, Ready(0, action.draft))
             case Cancel():
                 self._begun_ms.pop(action.draft, None)
             case JudgePause():
@@ -189,10 +192,10 @@ class Conversation:
         lacking_ms = self._conditions.config.endpoint.judge_with_ms - phase.silence_ms
         if lacking_ms > 0:
             said = np.concatenate([said, np.zeros(round(lacking_ms * HEARING_RATE_HZ / 1000), np.int16)])
-        judged = Judged(0, action.turn, action.pause, self._judge(said))
-        heapq.heappush(
-            self._verdicts, (self._now_ms + self._conditions.verdict_ms, len(self._verdicts), judged)
-        )
+        self._comes(self._conditions.verdict_ms, Judged(0, action.turn, action.pause, self._judge(said)))
+
+    def _comes(self, after_ms: float, event: Judged | Ready) -> None:
+        heapq.heappush(self._coming, (self._now_ms + after_ms, next(self._order), event))
 
 
 class Study:
@@ -251,16 +254,18 @@ def rows(study: Study, way: str, endpointing: Endpointing) -> Iterator[Row]:
 
 
 def ways(config: Config, *, sweep: bool) -> Iterator[tuple[str, Endpointing]]:
-    """What is compared. Smart-turn is named by its threshold, complete_ms and incomplete_ms."""
+    """What is compared. Smart-turn is named by threshold, complete_ms to unready_ms, incomplete_ms."""
     for window in sorted({*WINDOWS_MS, *CURVE_MS}):
         yield f"silence {window}", Silence(window)
     endpoint = config.endpoint
-    values = {(endpoint.threshold, endpoint.complete_ms, endpoint.incomplete_ms)}
+    values = {(endpoint.threshold, endpoint.complete_ms, endpoint.unready_ms, endpoint.incomplete_ms)}
     if sweep:
-        values |= set(itertools.product(THRESHOLDS, COMPLETE_MS, INCOMPLETE_MS))
-    for threshold, complete_ms, incomplete_ms in sorted(values):
-        judged = SmartTurn(threshold, complete_ms, incomplete_ms, unsure_ms=endpoint.silence_ms)
-        yield f"smart-turn {threshold:g}, {complete_ms}/{incomplete_ms}", judged
+        fixed = itertools.product(THRESHOLDS, COMPLETE_MS, INCOMPLETE_MS)
+        values |= {(threshold, soon, soon, late) for threshold, soon, late in fixed}
+    for threshold, complete_ms, unready_ms, incomplete_ms in sorted(values):
+        judged = SmartTurn(threshold, complete_ms, unready_ms, incomplete_ms, unsure_ms=endpoint.silence_ms)
+        complete = f"{complete_ms}" if complete_ms == unready_ms else f"{complete_ms} to {unready_ms}"
+        yield f"smart-turn {threshold:g}, {complete}/{incomplete_ms}", judged
 
 
 def table(found: Sequence[Row]) -> Iterator[str]:

@@ -45,6 +45,7 @@ from ondam.dialog.events import (
     Released,
     SayRequested,
     StopRequested,
+    VoiceFell,
 )
 from ondam.dialog.history import History
 from ondam.dialog.machine import Answering, Hearing, Listening, Recognizing, State, step
@@ -257,8 +258,8 @@ class Session:
     def handle(self, event: Event) -> None:
         """Let the machine decide, then do what it says."""
         before = self.phase
-        if isinstance(event, Pause) and isinstance(self._state.phase, Hearing):
-            self._mark_pause(self._state.phase.turn, event)
+        if isinstance(event, Pause | VoiceFell) and isinstance(self._state.phase, Hearing):
+            self._mark_pause(self._state.phase, event)
         phase = self._state.phase
         answering = phase.over if isinstance(phase, Hearing | Recognizing) else phase
         if isinstance(answering, Answering):
@@ -272,9 +273,11 @@ class Session:
         if self.phase != before:
             self._changed({"type": "state", "session": self.name, "state": self.phase})
 
-    def _mark_pause(self, turn: TurnId, pause: Pause) -> None:
-        if pause.silence_ms <= 1000 * self._detector.frame_s:
-            self._turns[turn].marks.replace("pause_seen", pause.at_ns)
+    def _mark_pause(self, phase: Hearing, sign: Pause | VoiceFell) -> None:
+        """The first sign of a pause counts: the one that begins a draft, or a silent frame."""
+        first = isinstance(sign, VoiceFell) or sign.silence_ms <= 1000 * self._detector.frame_s
+        if first and phase.draft is None:
+            self._turns[phase.turn].marks.replace("pause_seen", sign.at_ns)
 
     def _do(self, action: Action) -> None:
         match action:
@@ -437,4 +440,4 @@ def _endpointing(config: Config, *, judged: bool) -> Endpointing:
 def _drafting(config: Config) -> Drafting:
     drafts = config.drafts
     after_ms = drafts.after_ms if drafts.most_per_turn else float("inf")
-    return Drafting(after_ms, drafts.most_per_turn, drafts.take_back_ms)
+    return Drafting(after_ms, drafts.most_per_turn, drafts.take_back_ms, drafts.at_fall)

@@ -15,7 +15,7 @@ Stage: TypeAlias = Literal["stt", "llm", "tts"]
 """What an engine does: speech to text, answer, text to speech."""
 
 Mode: TypeAlias = Literal["open", "name", "push", "muted"]
-"""When the microphone counts: always, when addressed by name, while a button is held, never (it is closed)."""
+"""When the microphone counts: always, when called by name, while a button is held, never (it is closed)."""
 
 TurnId = NewType("TurnId", int)
 """A turn's number within its session, counted from 1."""

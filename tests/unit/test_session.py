@@ -302,7 +302,7 @@ class Says:
     ("stt_s", "endpoint_ms"),
     [
         (0.01, 192),  # ready before the short window has passed
-        (0.15, 64 + 150 + 80 + 20 + 50),  # draft after 64 ms; words, first token, clause, first sound
+        (0.15, 30 + 150 + 80 + 20 + 50),  # begun 30 ms after the fall; words, first token, clause, sound
         (0.60, 512),  # not to be waited for
     ],
 )

@@ -67,6 +67,8 @@ class Drafting:
     """Drafts in one turn: each costs a transcription and a prefill."""
     take_back_ms: float
     """A user who goes on within this time of the endpoint, before the answer is heard, had not finished."""
+    at_fall: bool = False
+    """Also where the voice only seems to fall away."""
 
     def begins(self, silence_ms: float, made: int) -> bool:
         """Whether to begin a draft at this pause, after ``made`` earlier ones in the turn."""

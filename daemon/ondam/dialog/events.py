@@ -40,6 +40,13 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
+class VoiceFell:
+    """The voice has just become much quieter: the first sign of a pause, often a wrong one."""
+
+    at_ns: Nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
 class SpeechResumed:
     """The user goes on after a pause, in the same utterance."""
 
@@ -187,6 +194,7 @@ Event: TypeAlias = (
     | VoiceFaded
     | SpeechStarted
     | Pause
+    | VoiceFell
     | SpeechResumed
     | SpeechSure
     | Judged

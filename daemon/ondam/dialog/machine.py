@@ -51,6 +51,7 @@ from ondam.dialog.events import (
     Transcribed,
     UtteranceFull,
     VoiceFaded,
+    VoiceFell,
     VoiceNoticed,
 )
 from ondam.dialog.phases import Answering, Draft, Hearing, Listening, Phase, Recognizing, State
@@ -68,7 +69,15 @@ def step(state: State, event: Event) -> Step:
             return _noticed(state, event)
         case SpeechStarted():
             return _speech_started(state, event.at_ns) if state.attention.hears else (state, ())
-        case Pause() | SpeechResumed() | SpeechSure() | Judged() | UtteranceFull() | MicrophoneLost():
+        case (
+            Pause()
+            | VoiceFell()
+            | SpeechResumed()
+            | SpeechSure()
+            | Judged()
+            | UtteranceFull()
+            | MicrophoneLost()
+        ):
             return _hearing(state, state.phase, event) if isinstance(state.phase, Hearing) else (state, ())
         case Released():
             if isinstance(state.phase, Hearing) and state.phase.pressed:
@@ -218,7 +227,7 @@ def _mode_set(state: State, event: ModeSet) -> Step:
 def _hearing(
     state: State,
     phase: Hearing,
-    event: Pause | SpeechResumed | SpeechSure | Judged | UtteranceFull | MicrophoneLost,
+    event: Pause | VoiceFell | SpeechResumed | SpeechSure | Judged | UtteranceFull | MicrophoneLost,
 ) -> Step:
     match event:
         case Pause():
@@ -226,6 +235,10 @@ def _hearing(
                 patient = event.silence_ms < phase.patience_ms
                 return (state, ()) if patient else _unheard(state, phase, "no_speech")
             return _paused(state, replace(phase, silence_ms=event.silence_ms), event.at_ns)
+        case VoiceFell():
+            if not state.drafting.at_fall or phase.draft or phase.made >= state.drafting.most:
+                return state, ()
+            return _with_draft(state, phase)
         case SpeechResumed():
             going_on = replace(
                 phase, silence_ms=0.0, pause=phase.pause + 1, judging=False, complete=None, draft=None
@@ -252,9 +265,9 @@ def _hearing(
 def _paused(state: State, phase: Hearing, at_ns: Nanoseconds) -> Step:
     begun: tuple[Action, ...] = ()
     if phase.draft is None and state.drafting.begins(phase.silence_ms, phase.made):
-        state, draft = _new_draft(state)
-        phase = replace(phase, draft=Draft(draft), made=phase.made + 1)
-        begun = (Recognize(phase.turn, draft),)
+        state, begun = _with_draft(state, phase)
+        assert isinstance(state.phase, Hearing)
+        phase = state.phase
     if state.endpointing.judges and not phase.judging:
         phase = replace(phase, judging=True)
         begun = (*begun, JudgePause(phase.turn, phase.pause))
@@ -267,6 +280,12 @@ def _ready(state: State, event: Ready) -> Step:
     if not (isinstance(phase, Hearing) and phase.draft and phase.draft.id == event.draft):
         return state, ()
     return _perhaps_finished(state, replace(phase, draft=replace(phase.draft, ready=True)), event.at_ns)
+
+
+def _with_draft(state: State, phase: Hearing) -> Step:
+    state, draft = _new_draft(state)
+    drafting = replace(phase, draft=Draft(draft), made=phase.made + 1)
+    return replace(state, phase=drafting), (Recognize(phase.turn, draft),)
 
 
 def _perhaps_finished(state: State, phase: Hearing, at_ns: Nanoseconds) -> Step:

@@ -15,9 +15,11 @@ from ondam.dialog.events import (
     SpeechSure,
     UtteranceFull,
     VoiceFaded,
+    VoiceFell,
     VoiceNoticed,
 )
 from ondam.pipeline.capture import Capture, Utterance
+from ondam.pipeline.fall import Change, Fall
 from ondam.pipeline.ports import VoiceActivity
 from ondam.types import HEARING_RATE_HZ, Block, Nanoseconds, Samples
 
@@ -37,6 +39,7 @@ class Detector:
         """Voice in a row before an utterance is opened; after that, all voice in it."""
         self._silent_samples = 0
         self._heard_voice = False
+        self._fall = Fall()
         self.probability = 0.0
         """Of the latest frame; shown as a level."""
 
@@ -57,8 +60,19 @@ class Detector:
                 yield from self._in_utterance(frame)
             else:
                 yield from self._outside(frame)
+        if self._listening and self._heard_voice:
+            yield from self._by_loudness(block)
         if self._listening and self._capture.full:
             yield UtteranceFull(self._clock())
+
+    def _by_loudness(self, block: Block) -> Iterator[Event]:
+        change = self._fall.hear(block.samples, self.probability)
+        if self._silent_samples:
+            return  # the voice detector knows of the pause: it alone says when it is over
+        if change is Change.FELL:
+            yield VoiceFell(self._clock())
+        elif change is Change.ROSE:
+            yield SpeechResumed(self._clock())
 
     def keep(self, block: Block) -> None:
         """Remember ``block`` as pre-roll of an utterance opened by hand; no voice is looked for."""
@@ -84,6 +98,7 @@ class Detector:
             resumed, self._silent_samples = self._silent_samples > 0 and self._heard_voice, 0
             self._heard_voice = True
             if resumed:
+                self._fall.go_on()
                 yield SpeechResumed(self._clock())
             before, self._voiced_samples = self._voiced_samples, self._voiced_samples + frame
             sure = self._config.sure_ms * HEARING_RATE_HZ // 1000
@@ -96,6 +111,7 @@ class Detector:
     def open(self, *, by_hand: bool = False) -> None:
         """Begin to keep an utterance, from the pre-roll on. ``by_hand``: no voice was heard yet."""
         self._capture.open()
+        self._fall.begin()
         self._listening = True
         self._heard_voice = not by_hand
         self._silent_samples = 0
@@ -104,6 +120,7 @@ class Detector:
     def reopen(self) -> None:
         """Go on with the utterance that was closed last: the user had not finished."""
         self._capture.reopen()
+        self._fall.begin()
         self._listening = True
         self._heard_voice = True
         self._silent_samples = 0

@@ -49,6 +49,7 @@ from ondam.dialog.events import (
     Transcribed,
     UtteranceFull,
     VoiceFaded,
+    VoiceFell,
     VoiceNoticed,
 )
 from ondam.dialog.history import Exchange, History
@@ -355,6 +356,15 @@ def test_a_pause_begins_a_draft_and_asks_for_a_verdict_once() -> None:
     assert isinstance(state.phase, Hearing)
 
 
+def test_a_voice_that_falls_away_begins_a_draft_where_that_is_wanted() -> None:
+    eager = replace(smart(), drafting=replace(smart().drafting, at_fall=True))
+    state, done = run(eager, SpeechStarted(0), VoiceFell(1), VoiceFell(2), Pause(3, 64))
+    assert done == [OpenUtterance(ONE), Recognize(ONE, A), JudgePause(ONE, 0)], "the pause keeps the draft"
+    state, done = run(state, SpeechResumed(4), VoiceFell(5))
+    assert done == [Cancel(ONE, A), Recognize(ONE, B)]
+    assert run(smart(), SpeechStarted(0), VoiceFell(1))[1] == [OpenUtterance(ONE)]
+
+
 def test_a_complete_utterance_is_committed_after_the_short_window_and_its_draft_is_kept() -> None:
     state, done = run(
         smart(),
@@ -494,6 +504,7 @@ events = st.one_of(
     st.just(VoiceFaded(0)),
     st.builds(SpeechStarted, st.sampled_from([0, 1000 * MS, 5000 * MS])),
     st.builds(Pause, st.just(0), st.sampled_from([32.0, 64.0, 192.0, 600.0, 9000.0]), st.booleans()),
+    st.just(VoiceFell(0)),
     st.just(SpeechResumed(0)),
     st.just(SpeechSure(0)),
     st.builds(Judged, st.just(0), turns, st.integers(0, 2), st.sampled_from([0.1, 0.9])),
@@ -577,6 +588,7 @@ def test_whatever_happens_one_answer_at_a_time_and_no_dropped_draft_is_ever_let_
 ) -> None:
     attention = Attention(names=("Ondam",))
     state = replace(smart() if drafting else fresh(), attention=attention)
+    state = replace(state, drafting=replace(state.drafting, at_fall=drafting))
     watcher = Watcher()
     for event in (*happened, StopRequested(0)):
         state, actions = step(state, event)

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from ondam.config import defaults, load
-from ondam.dialog.events import Pause, SpeechResumed, SpeechStarted, SpeechSure, VoiceFaded, VoiceNoticed
+from ondam.dialog.events import (
+    Pause,
+    SpeechResumed,
+    SpeechStarted,
+    SpeechSure,
+    VoiceFaded,
+    VoiceFell,
+    VoiceNoticed,
+)
 from ondam.pipeline.capture import Capture
 from ondam.pipeline.detect import Detector
 from ondam.types import Block, Samples
@@ -140,6 +148,26 @@ def test_pauses_are_counted_in_samples_and_begin_anew_with_each_voice() -> None:
         Pause(0, 64.0),
         SpeechResumed(0),
         Pause(0, 32.0),
+    ]
+
+
+def test_a_fall_is_told_before_the_detector_knows_and_taken_back_when_the_voice_goes_on() -> None:
+    ears = detector(Script(*[0.9] * 5, 0.2, *[0.9] * 4))
+    loud, faint = np.full(160, 8000, np.int16), np.full(160, 80, np.int16)
+    heard = []
+    for number, samples in enumerate([loud] * 8 + [faint] * 4 + [loud] * 4 + [faint] * 4 + [loud] * 8):
+        for event in ears.hear(Block(samples, number * 160, 0)):
+            heard.append(type(event))
+            if isinstance(event, SpeechStarted):
+                ears.open()
+    assert heard == [
+        VoiceNoticed,
+        SpeechStarted,
+        VoiceFell,
+        SpeechResumed,
+        VoiceFell,
+        Pause,  # from here on the detector alone says when the voice goes on
+        SpeechResumed,
     ]
 
 
