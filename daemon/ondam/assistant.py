@@ -137,7 +137,7 @@ class Assistant:
             longest_press_s=self.config.detect.max_utterance_s,
             cues=listen.cues,
             broke_down=self._hearing_broke_down,
-            closed=lambda: self._cleared("microphone"),
+            closed=self._microphone_closed,
             full_duplex=self._full_duplex,
         )
         self._ears.start()
@@ -163,6 +163,11 @@ class Assistant:
             return microphone  # a file hears nobody
         self._duplex = Duplex(microphone, self._speaker, setting=audio.echo, on_change=self._echo_changed)
         return self._duplex
+
+    def _microphone_closed(self) -> None:
+        for what in ("microphone", "echo"):
+            self._cleared(what)
+        self._duplex = None
 
     def _full_duplex(self) -> bool:
         return self._duplex is None or self._duplex.trusted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, assert_never
@@ -340,6 +340,12 @@ class Session:
             turn.drafts_dropped += 1
             turn.draft_tokens += runner.turn.streamed
 
+    def _names(self) -> Sequence[str]:
+        """What the recognizer is to expect: without its own name it hardly ever spells that right."""
+        attention = self._state.attention
+        own = [name for name in attention.names if name.isascii() == (self._language == "en")]
+        return [*self._config.stt.names, *(own if attention.picky else ())]
+
     def _tell_slots(self, turn: TurnId, slots: Mapping[str, object]) -> None:
         self._changed({"type": "slots", "session": self.name, "turn": int(turn), "slots": dict(slots)})
 
@@ -389,6 +395,7 @@ class Session:
             engines=self._engines,
             gate=self._gate,
             config=self._config,
+            names=self._names(),
             language=self._language,
             clock=self._clock,
             tell=self.handle,

@@ -171,7 +171,8 @@ def _speech_started(state: State, at_ns: Nanoseconds) -> Step:
     match phase:
         case Hearing():
             return state, ()
-        case Answering(heard=str()):
+        case Answering() if phase.heard is not None or state.attention.picky:
+            # Also before it is heard, where the voice may be meant for somebody else.
             quieter = Duck if state.attention.picky else Hold
             held = quieter(phase.turn, phase.draft)
             if _can_be_taken_back(state, phase, at_ns):

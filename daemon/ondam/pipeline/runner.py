@@ -69,6 +69,7 @@ class DraftRunner:
         language: Language,
         clock: Callable[[], Nanoseconds],
         tell: Callable[[Event], None],
+        names: Sequence[str] = (),
         phrases: Phrases | None = None,
         fillers: Fillers | None = None,
         canned: CannedAnswers | None = None,
@@ -85,6 +86,7 @@ class DraftRunner:
         self._language = language
         self._clock = clock
         self._tell = tell
+        self._names = names
         self._phrases = phrases
         self._fillers = fillers
         self._canned = canned
@@ -292,7 +294,7 @@ class DraftRunner:
     async def _recognize(self, utterance: Utterance) -> None:
         try:
             text = await recognize(
-                self.turn, utterance, self._engines, self._language, self._config.stt.names, self._clock
+                self.turn, utterance, self._engines, self._language, self._names, self._clock
             )
         except OndamError as error:
             raise StageFailed("stt", error) from error

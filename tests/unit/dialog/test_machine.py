@@ -247,6 +247,18 @@ def test_in_name_mode_a_conversation_nearby_only_makes_the_answer_quieter() -> N
     assert isinstance(state.phase, Answering)
 
 
+def test_in_name_mode_a_voice_nearby_does_not_cost_an_answer_that_is_still_being_made() -> None:
+    thinking, _ = run(
+        replace(smart(), attention=Attention("name", ("Ondam",), "en")), Asked(0, "q", aloud=True)
+    )
+    state, done = run(thinking, SpeechStarted(1), Pause(2, 64), Transcribed(3, B, "Pass me the salt."))
+    assert Cancel(ONE, A) not in done
+    assert state.phase == thinking.phase
+    state, done = run(thinking, SpeechStarted(1), Heard(2, A, "Well,"), Pause(3, 64))
+    _, done = run(state, Transcribed(4, B, "Ondam, never mind that, what time is it?"))
+    assert done[:2] == [Cancel(ONE, A), EndTurn(ONE, A, "interrupted")]
+
+
 def test_a_button_that_is_held_ends_the_utterance_only_when_it_is_let_go() -> None:
     state = replace(smart(), attention=Attention("push"))
     assert run(state, SpeechStarted(0)) == (state, []), "a voice alone opens nothing"
