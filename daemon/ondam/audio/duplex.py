@@ -179,6 +179,12 @@ class Duplex:
             async for block in stream:
                 yield self._hear(block)
 
+    def reopen(self, microphone: Microphone) -> None:
+        """After ``close``: go on with ``microphone``, opened anew, and with what was learned of the room."""
+        self._microphone = microphone
+        self._before = None
+        self._expected_first = None
+
     async def close(self) -> None:
         """See ``ports.Microphone``."""
         await self._microphone.close()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import numpy as np
 import pytest
 from tests.fakes.babble import babble
-from tests.fakes.room import Room
+from tests.fakes.room import Room, RoomMicrophone
 from tests.fakes.virtual_time import virtual_time
 
 from ondam.audio.duplex import Duplex, EchoMode, EchoSetting
@@ -24,10 +24,12 @@ def clock() -> int:
 class Listening:
     """A duplex microphone in a room, and all it gave."""
 
-    def __init__(self, room: Room, setting: EchoSetting = "auto") -> None:
+    def __init__(self, room: Room, setting: EchoSetting = "auto", duplex: Duplex | None = None) -> None:
         self.room = room
         self.modes: list[tuple[float, EchoMode]] = []
-        self.duplex = Duplex(room.microphone, room.speaker, setting=setting, on_change=self._changed)
+        self.duplex = duplex or Duplex(
+            room.microphone, room.speaker, setting=setting, on_change=self._changed
+        )
         self.blocks: list[Block] = []
         self.trusted: list[bool] = []
         self._task = asyncio.create_task(self._listen())
@@ -180,6 +182,24 @@ async def test_other_devices_are_learned_anew() -> None:
     assert [mode for _, mode in ears.modes] == ["cancelling", "learning", "cancelling"]
     assert ears.duplex.delay_ms == pytest.approx(250, abs=2)
     await ears.close()
+
+
+@virtual_time
+async def test_a_microphone_opened_anew_goes_on_with_what_was_learned() -> None:
+    ears = in_a_room()
+    await ears.answer(6)
+    await ears.close()
+    await asyncio.sleep(60)
+    room = ears.room
+    room.microphone = RoomMicrophone(room, clock, asyncio.sleep)
+    again = Listening(room, duplex=ears.duplex)
+    again.duplex.reopen(room.microphone)
+    assert again.duplex.trusted
+    begun = clock() / 1e9
+    await again.answer(4, seed=2)
+    assert again.duplex.trusted
+    assert level_db(again.heard(begun + 0.1, begun + 4)) <= -58
+    await again.close()
 
 
 @virtual_time
