@@ -91,14 +91,13 @@ async def test_listening_to_a_quiet_microphone_takes_little_memory_and_little_pr
         await house.ready()
         assert house.process is not None
         daemon = psutil.Process(house.process.pid)
-        await asyncio.sleep(3)
+        await asyncio.sleep(8)  # by then the speaker rests
         began, before = time.monotonic(), daemon.cpu_times()
         await asyncio.sleep(20)
         after = daemon.cpu_times()
         share = (after.user + after.system - before.user - before.system) / (time.monotonic() - began)
         print(f"{share:.1%} of a core, {daemon.memory_info().rss / 2**20:.0f} MiB")
-        # 5 % is the promise (4.4 measured on a quiet machine); the rest is for a shared one.
-        assert share <= 0.06
+        assert share <= 0.05
         assert daemon.memory_info().rss <= 180 * 2**20
     finally:
         assert house.close() == 0
