@@ -55,8 +55,9 @@ from ondam.pipeline.context import Context
 from ondam.pipeline.detect import Detector
 from ondam.pipeline.gate import Gate
 from ondam.pipeline.phrases import Fillers, Phrases
-from ondam.pipeline.ports import EndOfTurn, Engines, Microphone, Speaker, VoiceActivity
+from ondam.pipeline.ports import EndOfTurn, Engines, Message, Microphone, Speaker, VoiceActivity
 from ondam.pipeline.recognize import mark_last_voice
+from ondam.pipeline.respond import prefill, prompt
 from ondam.pipeline.runner import DraftRunner
 from ondam.speech.canned import CannedAnswers
 from ondam.types import HEARING_RATE_HZ, DraftId, Language, Mode, Nanoseconds, Samples, TurnId
@@ -114,6 +115,8 @@ class Session:
         self._canned = CannedAnswers(config.canned)
         self._context = Context()
         self._form = config.form.form(language)
+        self._ahead: asyncio.Task[None] | None = None
+        """Computes what the next question will follow."""
         self._turns: dict[TurnId, Turn] = {}
         self._runners: dict[DraftId, DraftRunner] = {}
         self._early: set[DraftId] = set()
@@ -250,6 +253,9 @@ class Session:
         """End the turn under way and let go of the devices."""
         runners = list(self._runners.values())
         self.stop()
+        if self._ahead is not None:
+            self._ahead.cancel()
+            await asyncio.gather(self._ahead, return_exceptions=True)
         for runner in runners:
             await runner.ended()
         await self.microphone.close()
@@ -297,6 +303,7 @@ class Session:
             case Recognize():
                 self._new_runner(action.turn, action.draft).recognize(self._detector.so_far())
             case Respond():
+                self._stop_computing_ahead()
                 runner = self._runners.get(action.draft) or self._new_runner(action.turn, action.draft)
                 runner.respond(action.question, action.history, aloud=action.aloud)
                 if runner.committed:
@@ -340,11 +347,28 @@ class Session:
             turn.drafts_dropped += 1
             turn.draft_tokens += runner.turn.streamed
 
+    def _compute_ahead(self, draft: DraftId, answer: str) -> None:
+        """While the answer is spoken its engine computes what the next question will follow."""
+        question = self._runners[draft].turn.transcript or ""
+        history = self._state.history.with_exchange(question, answer).exchanges
+        llm = self._config.llm
+        asked = prompt(llm.system_prompt(self._language), history, "", form=self._form)
+        self._ahead = asyncio.create_task(self._prefill(asked), name=f"computing ahead after draft {draft}")
+
+    async def _prefill(self, asked: Sequence[Message]) -> None:
+        llm = self._config.llm
+        await prefill(asked, self._engines, llm.max_tokens, context=self._context, form=self._form)
+
     def _names(self) -> Sequence[str]:
         """What the recognizer is to expect: without its own name it hardly ever spells that right."""
         attention = self._state.attention
         own = [name for name in attention.names if name.isascii() == (self._language == "en")]
         return [*self._config.stt.names, *(own if attention.picky else ())]
+
+    def _stop_computing_ahead(self) -> None:
+        if self._ahead is not None:
+            self._ahead.cancel()
+            self._ahead = None
 
     def _tell_slots(self, turn: TurnId, slots: Mapping[str, object]) -> None:
         self._changed({"type": "slots", "session": self.name, "turn": int(turn), "slots": dict(slots)})
@@ -405,6 +429,7 @@ class Session:
             context=self._context,
             form=self._form,
             filled=partial(self._tell_slots, number),
+            made=partial(self._compute_ahead, draft),
         )
         return self._runners[draft]
 

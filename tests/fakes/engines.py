@@ -46,6 +46,7 @@ class ScriptedEngines:
     """What a stage that breaks says; else that it is down."""
     context_tokens: int = 0
     asked: list[list[Message]] = field(default_factory=list)
+    computed_ahead: list[list[Message]] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     heard_audio: list[Audio] = field(default_factory=list)
     failures: list[tuple[Stage, str]] = field(default_factory=list)
@@ -93,7 +94,7 @@ class ScriptedEngines:
     async def respond(
         self, messages: Sequence[Message], *, max_tokens: int, schema: Mapping[str, object] | None = None
     ) -> AsyncGenerator[Token | Usage, None]:
-        self.asked.append(list(messages))
+        (self.asked if messages[-1]["content"] else self.computed_ahead).append(list(messages))
         self.running += 1
         try:
             spent = self.ttft_s

@@ -138,6 +138,32 @@ async def test_the_next_question_carries_what_was_heard_of_the_first_answer() ->
 
 
 @virtual_time
+async def test_what_the_next_question_will_follow_is_computed_while_the_answer_is_spoken() -> None:
+    async with table(ScriptedEngines()) as t:
+        over = t.session.next_turn()
+        t.microphone.play(voice(1.0))
+        while t.session.phase != "speaking":
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        assert len(t.engines.computed_ahead) == 1, "and not before the last word has come"
+        await over
+        await t.speak(voice(1.0))
+    # The next request begins with it, word for word; the empty question closes the answer as it will be closed.
+    assert t.engines.computed_ahead[0][:-1] == t.engines.asked[1][:-1]
+    assert t.engines.computed_ahead[0][-1] == {"role": "user", "content": ""}
+
+
+@virtual_time
+async def test_a_draft_that_is_dropped_computes_nothing_ahead() -> None:
+    pieces = [voice(0.6), voice(0.5, before=0.5)]
+    said = Audio(np.concatenate([piece.samples for piece in pieces]), HEARING_RATE_HZ)
+    async with table(ScriptedEngines(stt_s=0.02, ttft_s=0.02, tts_s=0.4)) as t:
+        turn = await t.speak(said)
+    assert turn.drafts_made == 2
+    assert len(t.engines.computed_ahead) == 1
+
+
+@virtual_time
 async def test_the_first_clause_is_spoken_while_the_rest_is_still_being_generated() -> None:
     engines = ScriptedEngines(
         tokens=["It is three. ", *("And more follows. " for _ in range(100)), "End."], token_s=0.1

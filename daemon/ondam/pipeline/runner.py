@@ -76,7 +76,11 @@ class DraftRunner:
         context: Context | None = None,
         form: Form | None = None,
         filled: Callable[[Mapping[str, object]], None] = lambda slots: None,
+        made: Callable[[str], None] = lambda text: None,
     ) -> None:
+        """``filled`` is told what the form holds, ``made`` the whole text of the model's answer: once it is
+        the answer and its last word has come. It may still be sounding.
+        """
         self.draft = draft
         self.turn = turn
         self.committed = False
@@ -93,6 +97,9 @@ class DraftRunner:
         self._context = context
         self._form = form
         self._filled = filled
+        self._made = made
+        self._written: str | None = None
+        """The model's whole answer."""
         self._speech = Speech(draft, turn, gate, clock)
         self._task: asyncio.Task[None] | None = None
         """The work under way."""
@@ -128,18 +135,24 @@ class DraftRunner:
             context=self._context,
             form=self._form,
         )
-        return self._with_slots(clauses)
+        return self._to_the_end(clauses)
 
-    async def _with_slots(self, clauses: AsyncGenerator[Clause, None]) -> AsyncGenerator[Clause, None]:
+    async def _to_the_end(self, clauses: AsyncGenerator[Clause, None]) -> AsyncGenerator[Clause, None]:
+        written = []
         async with aclosing(clauses):
             async for clause in clauses:
+                written.append(clause.written)
                 yield clause
-        self._tell_slots()
+        self._written = " ".join(written)
+        self._tell_made()
 
-    def _tell_slots(self) -> None:
-        """When both have come: the data, and the certainty that it is wanted."""
-        if self.committed and self.turn.slots is not None:
+    def _tell_made(self) -> None:
+        """When both have come: the last of the answer, and the certainty that it is wanted."""
+        if not self.committed or self._written is None:
+            return
+        if self.turn.slots is not None:
             self._filled(self.turn.slots)
+        self._made(self._written)
 
     def _canned_clauses(self, question: str) -> AsyncGenerator[Clause, None] | None:
         if self._canned is None:
@@ -182,7 +195,7 @@ class DraftRunner:
         """Let the audio out: what is ready leaves at once."""
         self.committed = True
         self._gate.open(self.draft)
-        self._tell_slots()
+        self._tell_made()
         if self._canned is not None and self._canned_answer is not None:
             self._canned.spoken(self._canned_answer)
         if self._answers and self.turn.aloud and self._task is not None and not self._task.done():
