@@ -137,7 +137,7 @@ HAPPENINGS: dict[str, events.Event] = {
 def dialog() -> Iterator[str]:
     """Every phase against every event: the phase after it, and the actions."""
     policy = SmartTurn(
-        threshold=0.7, complete_ms=192, unready_ms=512, incomplete_ms=1200, unsure_ms=600
+        threshold=0.7, sure=0.8, sure_ms=192, complete_ms=512, incomplete_ms=1200, unsure_ms=600
     )
     drafting = Drafting(after_ms=32, most=8, take_back_ms=1500, at_fall=True)
     for phase_name, phase in PHASES.items():

@@ -254,18 +254,21 @@ def rows(study: Study, way: str, endpointing: Endpointing) -> Iterator[Row]:
 
 
 def ways(config: Config, *, sweep: bool) -> Iterator[tuple[str, Endpointing]]:
-    """What is compared. Smart-turn is named by threshold, complete_ms to unready_ms, incomplete_ms."""
+    """What is compared. Smart-turn is named by its probabilities and windows."""
     for window in sorted({*WINDOWS_MS, *CURVE_MS}):
         yield f"silence {window}", Silence(window)
     endpoint = config.endpoint
-    values = {(endpoint.threshold, endpoint.complete_ms, endpoint.unready_ms, endpoint.incomplete_ms)}
+    shipped = (endpoint.sure_ms, endpoint.complete_ms, endpoint.incomplete_ms)
+    values = {(endpoint.threshold, endpoint.sure, *shipped)}
     if sweep:
         fixed = itertools.product(THRESHOLDS, COMPLETE_MS, INCOMPLETE_MS)
-        values |= {(threshold, soon, soon, late) for threshold, soon, late in fixed}
-    for threshold, complete_ms, unready_ms, incomplete_ms in sorted(values):
-        judged = SmartTurn(threshold, complete_ms, unready_ms, incomplete_ms, unsure_ms=endpoint.silence_ms)
-        complete = f"{complete_ms}" if complete_ms == unready_ms else f"{complete_ms} to {unready_ms}"
-        yield f"smart-turn {threshold:g}, {complete}/{incomplete_ms}", judged
+        values |= {(threshold, threshold, soon, soon, late) for threshold, soon, late in fixed}
+    for threshold, sure, sure_ms, complete_ms, incomplete_ms in sorted(values):
+        judged = SmartTurn(
+            threshold, sure, sure_ms, complete_ms, incomplete_ms, unsure_ms=endpoint.silence_ms
+        )
+        soon = f"{sure:g} and ready {sure_ms}, " if sure_ms < complete_ms else ""
+        yield f"smart-turn {soon}{threshold:g} {complete_ms}, else {incomplete_ms}", judged
 
 
 def table(found: Sequence[Row]) -> Iterator[str]:

@@ -64,7 +64,7 @@ class DetectConfig(Table):
     threshold: Probability
     release: Probability
     min_speech_ms: PositiveInt
-    sure_ms: PositiveInt
+    speech_ms: PositiveInt
     pre_roll_ms: Annotated[int, pydantic.Field(ge=300, le=5000)]
     max_utterance_s: Annotated[int, pydantic.Field(ge=5, le=1800)]
 
@@ -82,8 +82,9 @@ class EndpointConfig(Table):
     mode: Literal["smart_turn", "silence"]
     silence_ms: Annotated[int, pydantic.Field(ge=100, le=5000)]
     threshold: Probability
+    sure: Probability
+    sure_ms: Annotated[int, pydantic.Field(ge=32, le=5000)]
     complete_ms: Annotated[int, pydantic.Field(ge=32, le=5000)]
-    unready_ms: Annotated[int, pydantic.Field(ge=32, le=5000)]
     incomplete_ms: Annotated[int, pydantic.Field(ge=100, le=10_000)]
     judge_with_ms: Annotated[int, pydantic.Field(ge=0, le=2000)]
 

@@ -462,8 +462,9 @@ def _endpointing(config: Config, *, judged: bool) -> Endpointing:
         return Silence(endpoint.silence_ms)
     return SmartTurn(
         threshold=endpoint.threshold,
-        complete_ms=endpoint.complete_ms,
-        unready_ms=max(endpoint.complete_ms, endpoint.unready_ms),
+        sure=max(endpoint.threshold, endpoint.sure),
+        sure_ms=endpoint.sure_ms,
+        complete_ms=max(endpoint.sure_ms, endpoint.complete_ms),
         incomplete_ms=endpoint.incomplete_ms,
         unsure_ms=endpoint.silence_ms,
     )

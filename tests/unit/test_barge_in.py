@@ -132,7 +132,7 @@ async def test_a_cough_right_after_the_endpoint_does_not_change_when_the_user_wa
 
 
 async def _complete(samples: object) -> float:
-    return 0.95
+    return 0.99
 
 
 POINTS = {
@@ -151,7 +151,7 @@ async def test_b20_at_whatever_moment_the_user_interrupts_nothing_of_the_old_ans
 ) -> None:
     """Engines that are slow enough that the moments lie apart; ``after_s`` counts from the last voice."""
     engines = ScriptedEngines(tokens=LONG, stt_s=0.02, ttft_s=0.3, tts_s=0.15)
-    soon = {"unready_ms": 192}
+    soon = {"complete_ms": 192}
     async with table(engines, full_duplex=True, end_of_turn=_complete, drafts=NEW, endpoint=soon) as t:
         t.microphone.play(voice(1.0, before=0))
         await asyncio.sleep(1.0 + after_s)

@@ -335,7 +335,7 @@ class Says:
 async def test_a_complete_utterance_is_answered_as_soon_as_the_answer_is_ready(
     stt_s: float, endpoint_ms: float
 ) -> None:
-    judge = Says(0.97)
+    judge = Says(0.99)
     async with table(ScriptedEngines(stt_s=stt_s), end_of_turn=judge) as t:
         turn = await t.speak(voice(1.0))
     assert endpoint_ms <= turn.as_json()["stages_ms"]["endpoint"] <= endpoint_ms + 2 * 32
@@ -356,7 +356,7 @@ async def test_a_false_endpoint_is_taken_back_and_both_pieces_are_one_utterance(
     pieces = [voice(0.6), voice(0.5, before=gap)]
     said = Audio(np.concatenate([piece.samples for piece in pieces]), HEARING_RATE_HZ)
     engines = ScriptedEngines(stt_s=0.3, ttft_s=0.6, tts_s=0.8)
-    async with table(engines, end_of_turn=Says(0.9, 0.9, 0.9)) as t:
+    async with table(engines, end_of_turn=Says(0.99, 0.99, 0.99)) as t:
         turn = await t.speak(said)
         await asyncio.sleep(3)
     assert [finished.outcome for finished in t.finished] == ["answered"]

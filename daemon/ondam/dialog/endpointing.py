@@ -36,14 +36,16 @@ class Silence:
 class SmartTurn:
     """Finished soon where the utterance sounds complete, late where it does not.
 
-    ``complete_ms`` where the answer is ready to be heard, else up to ``unready_ms``: until something can be
+    From ``threshold`` on an utterance counts as complete, after ``complete_ms``. One that is complete for
+    ``sure`` ends already after ``sure_ms``, but not before its answer is ready: until something can be
     heard waiting costs nothing, and whoever goes on is not cut off. ``unsure_ms`` bounds the wait for a
     verdict that does not come (a model that hangs).
     """
 
     threshold: float
+    sure: float
+    sure_ms: float
     complete_ms: float
-    unready_ms: float
     incomplete_ms: float
     unsure_ms: float
     judges: bool = True
@@ -54,7 +56,7 @@ class SmartTurn:
             return silence_ms >= self.unsure_ms
         if complete < self.threshold:
             return silence_ms >= self.incomplete_ms
-        return silence_ms >= (self.complete_ms if ready else self.unready_ms)
+        return silence_ms >= (self.sure_ms if ready and complete >= self.sure else self.complete_ms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ class Detector:
                 self._fall.go_on()
                 yield SpeechResumed(self._clock())
             before, self._voiced_samples = self._voiced_samples, self._voiced_samples + frame
-            sure = self._config.sure_ms * HEARING_RATE_HZ // 1000
+            sure = self._config.speech_ms * HEARING_RATE_HZ // 1000
             if before < sure <= self._voiced_samples:
                 yield SpeechSure(self._clock())
             return

@@ -358,7 +358,9 @@ def test_a_text_read_aloud_is_no_exchange() -> None:
 
 def smart() -> State:
     """Drafts after 64 ms, smart-turn: 192 ms where the utterance sounds complete, 1,400 where it does not."""
-    policy = SmartTurn(threshold=0.5, complete_ms=192, unready_ms=512, incomplete_ms=1400, unsure_ms=600)
+    policy = SmartTurn(
+        threshold=0.5, sure=0.8, sure_ms=192, complete_ms=512, incomplete_ms=1400, unsure_ms=600
+    )
     return State(policy, History(limit=6), Drafting(after_ms=64, most=3, take_back_ms=1500))
 
 
@@ -413,6 +415,11 @@ def test_a_complete_utterance_ends_when_its_answer_is_ready_or_could_be_waited_f
     assert isinstance(ready.phase, Answering)
     assert ready.phase.endpoint_ns == 5
     assert run(state, Pause(6, 512))[1] == done
+    # Complete, but not for sure: it is waited a little longer.
+    likely, _ = run(smart(), SpeechStarted(0), Pause(1, 64), Judged(2, ONE, 0, 0.7), Transcribed(3, A, "q"))
+    likely, done = run(likely, Ready(4, A), Pause(5, 511))
+    assert done == []
+    assert run(likely, Pause(6, 512))[1] == [CloseUtterance(ONE), Commit(ONE, A)]
     # Where no answer is in the making, waiting brings it no nearer.
     _, done = run(
         replace(smart(), drafting=NO_DRAFTS), SpeechStarted(0), Judged(2, ONE, 0, 0.9), Pause(3, 192)
