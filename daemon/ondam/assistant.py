@@ -161,13 +161,15 @@ class Assistant:
         microphone = open_microphone(audio.microphone, on_fault=self._device_fault("microphone"))
         if self._speaker is None or not (is_device(audio.microphone) and is_device(audio.speaker)):
             return microphone  # a file hears nobody
-        self._duplex = Duplex(microphone, self._speaker, setting=audio.echo, on_change=self._echo_changed)
+        if self._duplex is None:
+            self._duplex = Duplex(microphone, self._speaker, setting=audio.echo, on_change=self._echo_changed)
+        else:
+            self._duplex.reopen(microphone)  # it is the room that it knows
         return self._duplex
 
     def _microphone_closed(self) -> None:
         for what in ("microphone", "echo"):
             self._cleared(what)
-        self._duplex = None
 
     def _full_duplex(self) -> bool:
         return self._duplex is None or self._duplex.trusted
