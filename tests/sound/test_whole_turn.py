@@ -70,7 +70,9 @@ async def test_a_question_into_the_microphone_is_answered_on_the_speaker_and_the
             assert turn["outcome"] == "answered", turn
             assert turn["transcript"] == clip.words
             assert np.abs(heard).max() > 2000
-            assert turn["first_audio_ms"] == pytest.approx(first_audio_ms, abs=AGREES_WITHIN_MS)
+            # On a busy machine "One moment." may have been said before the answer.
+            first_sound_ms = turn["filler_ms"] or turn["first_audio_ms"]
+            assert first_sound_ms == pytest.approx(first_audio_ms, abs=AGREES_WITHIN_MS), turn
             await asyncio.sleep(1)
     finally:
         assert house.close() == 0
