@@ -197,12 +197,18 @@ class Session:
         await self.run()
 
     def _hears_itself(self) -> bool:
-        """Half-duplex: while the answer is in the room, the microphone is not listened to."""
+        """Half-duplex: while the answer is in the room, the microphone is not listened to.
+
+        Except where an utterance is open: a button ended the answer, and the first word is wanted.
+        """
+        if isinstance(self._state.phase, Hearing):
+            self._deaf = False
+            return False
         sounding = self._gate.sounding(self._config.audio.tail_ms * 1_000_000) and not (
             self._config.barge_in.enabled and self._full_duplex()
         )
-        if self._deaf and not sounding:
-            self._detector.forget()
+        if sounding and not self._deaf:
+            self._detector.forget()  # what comes after does not follow on what was before
         self._deaf = sounding
         return sounding
 

@@ -189,6 +189,26 @@ async def test_b19_the_microphone_is_not_heard_while_the_answer_sounds() -> None
 
 
 @virtual_time
+async def test_a_button_that_ends_an_answer_costs_no_first_word_though_its_echo_is_still_in_the_room() -> None:
+    async with table(ScriptedEngines(tokens=["A long answer, which goes on and on. "] * 20)) as t:
+        t.microphone.play(voice(1.0))
+        while t.session.phase != "speaking":
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(1)
+        t.engines.heard, t.engines.tokens = "Something else.", ["Fine."]
+        over = t.session.next_turn()
+        t.session.press()
+        t.microphone.play(voice(0.6, before=0))
+        await asyncio.sleep(0.7)
+        t.session.release()
+        turn = await over
+    assert (turn.outcome, turn.heard) == ("answered", "Fine.")
+    said = t.engines.heard_audio[-1].samples
+    assert np.flatnonzero(np.abs(said) > 1000)[0] < 0.1 * HEARING_RATE_HZ
+    assert (np.abs(said) > 500).sum() > 0.55 * HEARING_RATE_HZ
+
+
+@virtual_time
 async def test_stopping_is_heard_within_ten_milliseconds_and_nothing_follows() -> None:
     async with table(ScriptedEngines(tokens=["A long answer, which goes on and on. "] * 20)) as t:
         over = t.session.next_turn()
