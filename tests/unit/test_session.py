@@ -148,7 +148,7 @@ async def test_what_the_next_question_will_follow_is_computed_while_the_answer_i
         assert len(t.engines.computed_ahead) == 1, "and not before the last word has come"
         await over
         await t.speak(voice(1.0))
-    # The next request begins with it, word for word; the empty question closes the answer as it will be closed.
+    # The next request begins with it, word for word; the empty question closes the answer as it will be.
     assert t.engines.computed_ahead[0][:-1] == t.engines.asked[1][:-1]
     assert t.engines.computed_ahead[0][-1] == {"role": "user", "content": ""}
 
@@ -189,7 +189,7 @@ async def test_b19_the_microphone_is_not_heard_while_the_answer_sounds() -> None
 
 
 @virtual_time
-async def test_a_button_that_ends_an_answer_costs_no_first_word_though_its_echo_is_still_in_the_room() -> None:
+async def test_a_button_that_ends_an_answer_costs_no_first_word() -> None:
     async with table(ScriptedEngines(tokens=["A long answer, which goes on and on. "] * 20)) as t:
         t.microphone.play(voice(1.0))
         while t.session.phase != "speaking":
