@@ -1,4 +1,4 @@
-"""Whole conversations in a room where the microphone hears the speaker: real voice detection, virtual time."""
+"""Whole conversations where the microphone hears the speaker: real voice detection, virtual time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def speech(number: int) -> Audio:
 
 
 class Talker(ScriptedEngines):
-    """A voice that really speaks: clips, one after another, so that the echo is speech too. 5 times real time."""
+    """A voice that really speaks: clips, one after another, so that the echo is speech. 5 times as fast."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(tokens=["An answer that ends in a question, does it not?"], **given)
