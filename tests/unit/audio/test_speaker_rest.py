@@ -115,7 +115,7 @@ async def test_a_speaker_woken_while_it_is_being_closed_is_opened_again(
         assert writing.done()
         assert card.streams[0].closed
         assert played[played > 0].tolist() == ramp(480).tolist()
-        monkeypatch.undo()
+        monkeypatch.setattr(card, "call", real)
 
 
 async def test_b23_a_speaker_that_is_pulled_out_while_it_rests_is_told_and_its_return_too(
