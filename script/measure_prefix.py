@@ -58,6 +58,8 @@ Lost things are kept for a year in the drawer under the telephone.
 When the light fails, the switch is in the grey box at the end of the hall on the first floor.
 When it rains for days, the games are in the cupboard under the stairs, and some of them are complete.
 Prices are on the card in each room, and the host alone may change them.
+On the first evening of every month the neighbours play music in the garden, and guests are invited.
+A taxi is called from the telephone beside the door, and comes within a quarter of an hour.
 If you do not know something, say so, and say that the host will know.
 Never promise anything on behalf of the host, and never repeat what another guest has said.
 If somebody is hurt, tell them to call for help at once, and say the number slowly.
