@@ -33,6 +33,9 @@ _LOOP = re.compile(r"(?P<phrase>.{2,60}?)(?P=phrase){5,}|(?P<sound>.)(?P=sound){
 """The same phrase six times and more, or a syllable ten times: the decoder ran in a circle."""
 
 _SENTENCE = re.compile(r"(?<=[.!?。！？…\n])\s*")
+_LONG = 10
+"""Letters of a sentence that nobody means twice."""
+
 _MOST_CHARS = 4000
 """Longer transcripts are not searched for loops beyond here: the search is quadratic at worst."""
 
@@ -62,14 +65,25 @@ def hallucinated(text: str, language: Language) -> bool:
 
 
 def without_junk_tail(text: str, language: Language) -> str:
-    """``text`` without sign-offs, described sounds and loops at its end; empty when nothing else was said."""
+    """``text`` without sign-offs, described sounds and repeats at its end; empty when that was all."""
     kept = _ASIDE.sub(" ", text).strip()
     junk, _ = _patterns(language)
     sentences = [part for part in _SENTENCE.split(kept) if part.strip()]
     while sentences and (not _said(sentences[-1]) or junk.fullmatch(_said(sentences[-1]))):
         sentences.pop()
+    while len(sentences) > 1 and _said_again(*sentences[-2:]):
+        sentences.pop()
     kept = kept[: _end_of(kept, sentences)].strip()
     return "" if verdict(kept, language) is Verdict.JUNK else _without_loop(kept)
+
+
+def _said_again(sentence: str, after: str) -> bool:
+    """A recogniser that is given a sentence without the silence after it may write it twice.
+
+    Short ones stay: people do say "no, no" and "really? Really?". Who says a long one twice means it once.
+    """
+    said = _said(sentence)
+    return len(said) >= _LONG and said == _said(after)
 
 
 def _end_of(text: str, sentences: list[str]) -> int:

@@ -72,3 +72,15 @@ def test_b13_english(text: str, worth: Verdict) -> None:
 )
 def test_b13_a_real_sentence_loses_its_junk_tail_alone(text: str, kept: str) -> None:
     assert without_junk_tail(text, "ko") == kept
+
+
+def test_a_long_sentence_that_was_written_twice_is_kept_once() -> None:
+    said = "How many days are there in a week?"
+    assert without_junk_tail(f"{said} {said}", "en") == said
+    assert without_junk_tail(f"{said} {said.lower()} {said}", "en") == said
+    assert (
+        without_junk_tail("오늘 서울 날씨는 어떤가요? 오늘 서울 날씨는 어떤가요?", "ko")
+        == "오늘 서울 날씨는 어떤가요?"
+    )
+    for meant in ("No. No.", "정말요? 정말요?", "Count to ten. Then count to ten.", f"{said} Why?"):
+        assert without_junk_tail(meant, "en") == meant
