@@ -45,6 +45,7 @@ from ondam.pipeline.ports import EndOfTurn, Microphone, Speaker, SpeechStart, Tr
 from ondam.pipeline.respond import prefill, prompt
 from ondam.places import Places
 from ondam.planner.plan import Plan
+from ondam.planner.probe import on_battery
 from ondam.session import Session
 from ondam.speech import ClauseStream, spoken, warm_up
 from ondam.supervisor.fleet import Fleet
@@ -195,6 +196,7 @@ class Assistant:
             end_of_turn=self._end_of_turn,
             clock=time.monotonic_ns,
             phrases=self._phrases,
+            on_battery=on_battery,
             finished=self._turn_finished,
             changed=lambda event: self._broadcast.publish(cast(wire.Event, event)),
             **ports,

@@ -93,6 +93,7 @@ class DraftsConfig(Table):
     """``[drafts]``: answers begun before it is certain that the user has finished."""
 
     most_per_turn: Annotated[int, pydantic.Field(ge=0, le=50)]
+    most_on_battery: Annotated[int, pydantic.Field(ge=0, le=50)]
     after_ms: Annotated[int, pydantic.Field(ge=32, le=5000)]
     at_fall: bool
     take_back_ms: Annotated[int, pydantic.Field(ge=0, le=5000)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, assert_never
@@ -89,8 +90,12 @@ class Session:
         attention: Attention | None = None,
         phrases: Phrases | None = None,
         full_duplex: Callable[[], bool] = lambda: False,
+        on_battery: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``full_duplex``: whether the microphone brings nothing of the answer while that sounds."""
+        """``full_duplex``: whether the microphone brings nothing of the answer while that sounds.
+
+        ``on_battery``: whether the machine runs on one now; asked with each utterance.
+        """
         self.name = name
         self.microphone = microphone
         self.speaker = speaker
@@ -110,6 +115,7 @@ class Session:
             attention=attention or Attention(language=language),
         )
         self._full_duplex = full_duplex
+        self._on_battery = on_battery
         self._phrases = phrases
         self._fillers = Fillers()
         self._canned = CannedAnswers(config.canned)
@@ -296,6 +302,8 @@ class Session:
             case OpenUtterance():
                 self._new_turn(action.turn)
                 self.speaker.wake()
+                sparing = self._on_battery()
+                self._state = replace(self._state, drafting=_drafting(self._config, sparing=sparing))
                 self._detector.open(by_hand=action.by_hand)
             case ReopenUtterance():
                 self._detector.reopen()
@@ -476,7 +484,7 @@ def _endpointing(config: Config, *, judged: bool) -> Endpointing:
     )
 
 
-def _drafting(config: Config) -> Drafting:
+def _drafting(config: Config, *, sparing: bool = False) -> Drafting:
     drafts = config.drafts
-    after_ms = drafts.after_ms if drafts.most_per_turn else float("inf")
-    return Drafting(after_ms, drafts.most_per_turn, drafts.take_back_ms, drafts.at_fall)
+    most = drafts.most_on_battery if sparing else drafts.most_per_turn
+    return Drafting(drafts.after_ms if most else float("inf"), most, drafts.take_back_ms, drafts.at_fall)

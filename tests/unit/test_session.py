@@ -44,6 +44,7 @@ class Table:
     def __init__(
         self, engines: ScriptedEngines, end_of_turn: Any = None, full_duplex: bool = False, **config: Any
     ) -> None:
+        self.on_battery = False
         loop = asyncio.get_running_loop()
 
         def clock() -> int:
@@ -67,6 +68,7 @@ class Table:
             finished=self.finished.append,
             changed=self.changes.append,
             full_duplex=lambda: full_duplex,
+            on_battery=lambda: self.on_battery,
         )
 
     async def speak(self, audio: Audio) -> Turn:
@@ -300,6 +302,17 @@ async def test_a_draft_is_ready_when_the_user_has_finished_and_leaves_at_once() 
     assert json["first_audio_ms"] - json["stages_ms"]["endpoint"] <= 15
     assert json["stages_ms"]["stt"] == json["stages_ms"]["llm_first_token"] == 0
     assert sum(json["stages_ms"].values()) == pytest.approx(json["first_audio_ms"], abs=0.05)
+
+
+@virtual_time
+async def test_on_battery_no_draft_is_begun_until_the_machine_is_plugged_in_again() -> None:
+    async with table(ScriptedEngines()) as t:
+        t.on_battery = True
+        first = await t.speak(voice(1.0))
+        t.on_battery = False
+        second = await t.speak(voice(1.0, before=1.0))
+    assert (first.drafts_made, second.drafts_made) == (0, 1)
+    assert (first.outcome, second.outcome) == ("answered", "answered")
 
 
 @virtual_time

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -37,3 +38,15 @@ def test_flags_of_x86_and_arm_are_read(tmp_path: Path, monkeypatch: pytest.Monke
     assert (probe().cpu, probe().cpu_flags) == ("Some CPU", frozenset({"fpu", "avx2"}))
     (tmp_path / "cpuinfo").write_text("processor\t: 0\nFeatures\t: fp asimd\n")
     assert probe().cpu_flags == {"fp", "asimd"}
+
+
+@pytest.mark.parametrize(
+    ("battery", "running_on_it"),
+    [(None, False), ((80, 3600, True), False), ((80, 3600, False), True), ((80, -1, None), False)],
+)
+def test_only_a_battery_that_is_being_used_counts(
+    monkeypatch: pytest.MonkeyPatch, battery: tuple[int, int, bool | None] | None, running_on_it: bool
+) -> None:
+    told = battery and SimpleNamespace(percent=battery[0], secsleft=battery[1], power_plugged=battery[2])
+    monkeypatch.setattr(module.psutil, "sensors_battery", lambda: told, raising=False)
+    assert module.on_battery() is running_on_it
