@@ -48,5 +48,5 @@ def test_only_a_battery_that_is_being_used_counts(
     monkeypatch: pytest.MonkeyPatch, battery: tuple[int, int, bool | None] | None, running_on_it: bool
 ) -> None:
     told = battery and SimpleNamespace(percent=battery[0], secsleft=battery[1], power_plugged=battery[2])
-    monkeypatch.setattr(module.psutil, "sensors_battery", lambda: told, raising=False)
+    monkeypatch.setattr("psutil.sensors_battery", lambda: told, raising=False)
     assert module.on_battery() is running_on_it
