@@ -56,7 +56,7 @@ async def test_stages_add_up_to_first_audio_and_marks_follow_one_another(residen
     order = [marks[name] for name in (*work, "tts_first_audio", "dac_first_sample", "dac_last_sample")]
     assert order == sorted(order)
     assert marks["endpoint"] <= marks["dac_first_sample"], "a draft is not heard before the endpoint"
-    # A complete question: when the answer is ready or after the short window, and what the detector lags behind.
+    # A complete question: the answer is ready, or the short window over; and what the detector lags behind.
     assert 192 <= marks["endpoint"] <= 800
 
 
