@@ -39,6 +39,7 @@ from ondam.ears import Ears
 from ondam.errors import AudioError, ControlError, EngineError
 from ondam.journal.recorder import Recorder, read_turns
 from ondam.journal.turn import Turn
+from ondam.memory import give_back
 from ondam.messages import Phrase
 from ondam.pipeline.phrases import Phrases
 from ondam.pipeline.ports import EndOfTurn, Microphone, Speaker, SpeechStart, Transcript, VoiceActivity
@@ -492,6 +493,7 @@ class Assistant:
         self._turns += 1
         self._last_turn = turn.as_json()
         self._recorder.record(turn)
+        self._ahead(asyncio.to_thread(give_back))
 
     def _engine_changed(self, change: Change) -> None:
         engine = change.status

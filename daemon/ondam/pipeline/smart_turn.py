@@ -7,8 +7,6 @@ as Whisper's log-mel features (80 bands, 25 ms windows every 10 ms; Radford et a
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
+from ondam.memory import give_back
 from ondam.types import HEARING_RATE_HZ, Samples
 
 Floats = npt.NDArray[np.float32]
@@ -47,7 +46,7 @@ class SmartTurn:
     async def __call__(self, samples: Samples) -> float:
         """``samples``: the user's turn so far, int16 at 16 kHz, ending now."""
         complete = await asyncio.get_running_loop().run_in_executor(self._thread, self.probability, samples)
-        self._thread.submit(_give_memory_back)
+        self._thread.submit(give_back)
         return complete
 
     def probability(self, samples: Samples) -> float:
@@ -70,16 +69,6 @@ class SmartTurn:
         log_mel = np.maximum(log_mel, log_mel.max() - 8.0)
         scaled: Floats = ((log_mel + 4.0) / 4.0).astype(np.float32)
         return scaled
-
-
-def _give_memory_back() -> None:
-    """An inference takes 30 MiB for 50 ms; glibc would keep them, once for every thread that ever ran one.
-
-    After it 1.7 ms, outside anybody's wait. (Never keeping them, by a low mmap threshold, made it half as
-    slow again.)
-    """
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
-        trim(0)
 
 
 def _mel_bands() -> Floats:
