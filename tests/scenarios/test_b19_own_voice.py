@@ -116,7 +116,7 @@ def word(clip: Clip) -> Samples:
 
 
 @pytest.mark.parametrize("attenuation_db", [12, 30])
-@pytest.mark.parametrize("delay_ms", [80, 250, 600])
+@pytest.mark.parametrize("delay_ms", [80, pytest.param(250, marks=pytest.mark.thorough), 600])
 def test_b19_ten_answers_make_no_turn_of_their_own_and_a_word_after_each_is_heard(
     delay_ms: float, attenuation_db: float, spoken: dict[str, Clip], vad: Path
 ) -> None:

@@ -111,7 +111,14 @@ def outcomes(turns: Sequence[Turn]) -> list[str | None]:
     return [turn.outcome for turn in turns]
 
 
-@pytest.mark.parametrize(("delay_ms", "attenuation_db"), [(80, 12), (250, 30), (600, 12)])
+@pytest.mark.parametrize(
+    ("delay_ms", "attenuation_db"),
+    [
+        (80, 12),
+        pytest.param(250, 30, marks=pytest.mark.thorough),
+        pytest.param(600, 12, marks=pytest.mark.thorough),
+    ],
+)
 @virtual_time
 async def test_b19_ten_answers_make_no_turn_and_a_word_after_the_tail_is_heard(
     delay_ms: float, attenuation_db: float
@@ -130,7 +137,9 @@ async def test_b19_ten_answers_make_no_turn_and_a_word_after_the_tail_is_heard(
         assert talk.engines.running == 0
 
 
-@pytest.mark.parametrize(("delay_ms", "attenuation_db"), [(80, 12), (600, 12)])
+@pytest.mark.parametrize(
+    ("delay_ms", "attenuation_db"), [(80, 12), pytest.param(600, 12, marks=pytest.mark.thorough)]
+)
 @virtual_time
 async def test_a_user_who_speaks_over_the_echo_silences_the_answer_within_200_ms(
     delay_ms: float, attenuation_db: float

@@ -189,7 +189,7 @@ async def spoken(r: Room, utterance: Utterance) -> Turn:
     return turn
 
 
-@pytest.mark.parametrize("number", SENTENCES)
+@pytest.mark.parametrize("number", [SENTENCES[0], pytest.param(SENTENCES[1], marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("pause_s", PAUSES_S)
 @pytest.mark.parametrize("judge", [judged, hasty])
 @virtual_time
@@ -199,13 +199,13 @@ async def test_who_goes_on_before_the_answer_sounds_is_one_turn_and_hears_one_an
     utterance = interrupted(ENGLISH_BY_PEOPLE[number], recording(number), pause_s)
     async with room(slow(), judge, full_duplex=False) as r:
         turn = await spoken(r, utterance)
-        if judge is hasty and pause_s >= 0.5:
+        if judge is hasty and pause_s > 0.6:  # a shorter one is waited for, as long as no answer is ready
             assert turn.taken_back >= 1
         # Nothing of what was begun for the first piece was heard.
         assert r.speaker.heard / r.speaker.rate_hz == pytest.approx(SECONDS_OF_ANSWER, abs=0.15)
 
 
-@pytest.mark.parametrize("number", SENTENCES)
+@pytest.mark.parametrize("number", [SENTENCES[0], pytest.param(SENTENCES[1], marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("pause_s", PAUSES_S)
 @pytest.mark.parametrize("judge", [judged, hasty])
 @virtual_time
@@ -215,7 +215,7 @@ async def test_who_goes_on_while_the_answer_sounds_stops_it_and_is_one_turn(
     utterance = interrupted(ENGLISH_BY_PEOPLE[number], recording(number), pause_s)
     async with room(quick(), judge, full_duplex=True) as r:
         turn = await spoken(r, utterance)
-        if judge is hasty and pause_s >= 0.5:
+        if judge is hasty and pause_s > 0.6:  # a shorter one is waited for, as long as no answer is ready
             assert turn.taken_back >= 1
         # Of answers that were taken back no more was heard than the pauses are long.
         most = SECONDS_OF_ANSWER + turn.taken_back * (pause_s + 0.2)
