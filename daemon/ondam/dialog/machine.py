@@ -414,7 +414,7 @@ def _drafted(state: State, phase: Hearing, event: Transcribed) -> Step:
     if phase.over is not None:
         if not _means_it(state, phase.over, phase.turn, question):
             return _resumed_over(state, phase, _why_not(event, question))
-        if state.attention.dismisses(event.text):
+        if question is not None and state.attention.dismisses(question):
             return _dismissed(state, phase)
         state, stopped = _stopped_over(state, phase)
         phase = replace(phase, over=None)
@@ -434,7 +434,7 @@ def _recognized(state: State, phase: Recognizing, event: Transcribed) -> Step:
     if phase.over is not None:
         if not _means_it(state, phase.over, phase.turn, question):
             return _resumed_over(state, phase, _why_not(event, question))
-        if state.attention.dismisses(event.text):
+        if question is not None and state.attention.dismisses(question):
             return _dismissed(state, phase)
         state, stopped = _stopped_over(state, phase)
         stopped = (*stopped, Commit(phase.turn, phase.draft))

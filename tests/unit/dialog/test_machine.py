@@ -178,6 +178,15 @@ def test_stop_said_over_an_answer_is_done_and_not_answered() -> None:
         assert state.history.exchanges == (Exchange("Count.", "One, two,"),)
 
 
+def test_in_name_mode_the_wish_for_silence_may_carry_the_name() -> None:
+    for words in ("Ondam, stop.", "Stop it, Ondam!"):
+        state, done = run(named(), SpeechStarted(3), Pause(4, 64), Transcribed(5, B, words))
+        assert EndTurn(TWO, None, "stopped") in done
+        assert state.phase == Listening()
+    state, _ = run(named(), SpeechStarted(3), Pause(4, 64), Transcribed(5, B, "Stop it, Peter!"))
+    assert isinstance(state.phase, Answering), "that was not meant for us"
+
+
 def test_without_drafts_the_answer_is_held_until_the_words_are_known() -> None:
     state, _ = run(fresh(), Asked(0, "Count.", aloud=True), Heard(1, A, "One,"))
     state, done = run(state, SpeechStarted(3), Pause(4, 600))
