@@ -29,7 +29,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import numpy as np
 from tests.fakes.paused_speech import PAUSES_S, Utterance, english, korean
 
 from ondam.config import Config, load
@@ -185,13 +184,10 @@ class Conversation:
         return max(ready_ms, self._now_ms) + self._conditions.playback_ms
 
     def _ask(self, action: JudgePause) -> None:
-        """As ``Session`` does it: what is lacking of the silence that the model knows is made of zeros."""
         phase = self._state.phase
         assert isinstance(phase, Hearing)
-        said = self._detector.so_far().samples
-        lacking_ms = self._conditions.config.endpoint.judge_with_ms - phase.silence_ms
-        if lacking_ms > 0:
-            said = np.concatenate([said, np.zeros(round(lacking_ms * HEARING_RATE_HZ / 1000), np.int16)])
+        least_ms = self._conditions.config.endpoint.judge_with_ms
+        said = self._detector.so_far().ending_in(least_ms, phase.silence_ms)
         self._comes(self._conditions.verdict_ms, Judged(0, action.turn, action.pause, self._judge(said)))
 
     def _comes(self, after_ms: float, event: Judged | Ready) -> None:

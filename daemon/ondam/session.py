@@ -10,8 +10,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, assert_never
 
-import numpy as np
-
 from ondam import messages
 from ondam.config import Config
 from ondam.dialog.actions import (
@@ -61,7 +59,7 @@ from ondam.pipeline.recognize import mark_last_voice
 from ondam.pipeline.respond import prefill, prompt
 from ondam.pipeline.runner import DraftRunner
 from ondam.speech.canned import CannedAnswers
-from ondam.types import HEARING_RATE_HZ, DraftId, Language, Mode, Nanoseconds, Samples, TurnId
+from ondam.types import DraftId, Language, Mode, Nanoseconds, Samples, TurnId
 
 log = logging.getLogger(__name__)
 
@@ -265,9 +263,9 @@ class Session:
         """End the turn under way and let go of the devices."""
         runners = list(self._runners.values())
         self.stop()
-        if self._ahead is not None:
-            self._ahead.cancel()
-            await asyncio.gather(self._ahead, return_exceptions=True)
+        if (ahead := self._ahead) is not None:
+            self._stop_computing_ahead()
+            await asyncio.gather(ahead, return_exceptions=True)
         for runner in runners:
             await runner.ended()
         await self.microphone.close()
@@ -367,6 +365,7 @@ class Session:
         history = self._state.history.with_exchange(question, answer).exchanges
         llm = self._config.llm
         asked = prompt(llm.system_prompt(self._language), history, "", form=self._form)
+        self._stop_computing_ahead()
         self._ahead = asyncio.create_task(self._prefill(asked), name=f"computing ahead after draft {draft}")
 
     async def _prefill(self, asked: Sequence[Message]) -> None:
@@ -398,11 +397,8 @@ class Session:
         phase = self._state.phase
         if judge is None or not isinstance(phase, Hearing):
             return
-        said = self._detector.so_far().samples
         # The model was trained on turns that end in about 200 ms of silence.
-        lacking = self._config.endpoint.judge_with_ms - phase.silence_ms
-        if lacking > 0:
-            said = np.concatenate([said, np.zeros(round(lacking * HEARING_RATE_HZ / 1000), np.int16)])
+        said = self._detector.so_far().ending_in(self._config.endpoint.judge_with_ms, phase.silence_ms)
 
         async def ask() -> None:
             try:

@@ -26,6 +26,11 @@ class Utterance:
             return np.zeros(0, np.int16)
         return np.concatenate([block.samples for block in self.blocks])
 
+    def ending_in(self, silence_ms: float, so_far_ms: float) -> Samples:
+        """The samples, with zeros after them where of ``silence_ms`` only ``so_far_ms`` have passed."""
+        lacking = round(max(0.0, silence_ms - so_far_ms) * HEARING_RATE_HZ / 1000)
+        return np.concatenate([self.samples, np.zeros(lacking, np.int16)])
+
     @property
     def audio(self) -> Audio:
         """The same as sound."""
