@@ -172,7 +172,7 @@ class Ears:
     async def _open(self) -> None:
         try:
             microphone = self._open_microphone()
-        except BaseException:
+        except BaseException:  # also a cancelled switch: what is wanted must be what is
             self._wanted = "muted"
             raise
         await self._hand_over(microphone)

@@ -102,7 +102,7 @@ def write_wav(path: Path, audio: Audio) -> None:
             # mkstemp makes it private; a recording is the user's like any other file of theirs.
             Path(temporary).chmod(0o666 & ~_umask())
             Path(temporary).replace(path)
-        except BaseException:
+        except BaseException:  # whatever ended it, half a file stays nowhere
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:

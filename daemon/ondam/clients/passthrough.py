@@ -36,7 +36,7 @@ async def forward(url: str, body: Mapping[str, object]) -> tuple[int, str, Async
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         await session.close()
         raise EngineError("engine_unreachable", address=url, reason=error) from error
-    except BaseException:
+    except BaseException:  # also a client that left: nobody else would close it
         await session.close()
         raise
     return response.status, response.content_type, _body(url, session, response)

@@ -89,7 +89,7 @@ def listening_socket(path: Path, group: str | None) -> socket.socket:
         if gid is not None:
             os.chown(path, -1, gid)
         path.chmod(0o600 if gid is None else 0o660)
-    except BaseException:
+    except BaseException:  # whatever ended it, the socket has no other owner
         listening.close()
         raise
     return listening
