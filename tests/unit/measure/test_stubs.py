@@ -52,6 +52,7 @@ def test_words_from_fewer_samples_than_were_spoken_are_found() -> None:
 
 async def test_stub_engines_take_their_time_one_request_at_a_time(tmp_path: Path) -> None:
     settings = stub_settings(tmp_path)
+    before = set(psutil.Process().children(recursive=True))
     async with stub_engines(tmp_path, MS):
         recognizer = WyomingRecognizer(settings["stt.address"])
         begun = time.monotonic()
@@ -75,7 +76,7 @@ async def test_stub_engines_take_their_time_one_request_at_a_time(tmp_path: Path
             if not isinstance(sounded, SpeechStart):
                 break
         assert time.monotonic() - begun >= 0.050
-        running = psutil.Process().children(recursive=True)
+        running = set(psutil.Process().children(recursive=True)) - before
         assert len(running) >= 3
     assert not [process for process in running if process.is_running()]
 
