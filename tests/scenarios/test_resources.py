@@ -14,6 +14,7 @@ from ondam.audio import WavMicrophone, WavSpeaker, write_wav
 from ondam.config import load
 from ondam.control.sound import decode
 from ondam.measure.clips import clips
+from ondam.memory import give_back
 from ondam.models.catalog import Catalog
 from ondam.models.store import Store
 from ondam.pipeline.silero import Silero
@@ -80,18 +81,22 @@ async def test_an_hour_of_listening_does_not_grow() -> None:
     hearing = asyncio.create_task(session.run())
     noise = (np.random.default_rng(3).normal(0, 30, 10 * HEARING_RATE_HZ)).astype(np.int16)
     process = psutil.Process()
-    settled = 0
+    resident: list[int] = []
     for minute in range(60):
-        for _ in range(6):
-            microphone.play(Audio(noise, HEARING_RATE_HZ))
+        # Sound for exactly a minute: what waited to be said would grow instead of the session.
+        rest = 60 * HEARING_RATE_HZ
         if minute % 2:
             await session.ask("What time is it?", aloud=True)
         else:
             microphone.play(question)
+            rest -= len(question.samples)
+        for said in range(0, rest, len(noise)):
+            microphone.play(Audio(noise[: rest - said], HEARING_RATE_HZ))
         await asyncio.sleep(60)
-        if minute == 9:
-            settled = process.memory_info().rss
+        give_back()  # as the daemon does it after each turn
+        resident.append(process.memory_info().rss)
     await session.close()
     hearing.cancel()
-    assert turns.count("answered") >= 50, turns
-    assert process.memory_info().rss - settled <= 2 * MIB
+    assert turns.count("answered") == 60, turns
+    # The least of ten minutes: glibc may keep the last inference of a thread, 13 MiB, until the next one.
+    assert min(resident[-10:]) - min(resident[5:15]) <= 2 * MIB
