@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import platform
 import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
@@ -28,6 +27,7 @@ from ondam.audio import (
 from ondam.audio.duplex import Duplex, EchoMode
 from ondam.audio.faults import NOTICES
 from ondam.clients.passthrough import forward
+from ondam.conditions import at_the_moment, lasting
 from ondam.config import Config
 from ondam.control import wire
 from ondam.control.api import ChatAnswer
@@ -37,6 +37,7 @@ from ondam.dialog.attention import Attention
 from ondam.dialog.history import History
 from ondam.ears import Ears
 from ondam.errors import AudioError, ControlError, EngineError
+from ondam.journal.conditions import Conditions
 from ondam.journal.recorder import Recorder, read_turns
 from ondam.journal.turn import Turn
 from ondam.memory import give_back
@@ -398,26 +399,13 @@ class Assistant:
 
     def conditions(self) -> dict[str, Any]:
         """What every number travels with."""
-        load = os.getloadavg()
+        facts = lasting(self.config, self.language, self._plan, self._fleet)
         return {
-            "version": __version__,
-            "python": platform.python_version(),
-            "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-            "cores": psutil.cpu_count(),
-            "load_average_1min": round(load[0], 2),
+            "name": Conditions.of(facts).name,
+            **facts,
+            **at_the_moment(),
             "uptime_s": round(time.monotonic() - self._began, 1),
             "daemon_rss_mib": round(psutil.Process().memory_info().rss / 2**20, 1),
-            "language": self.language,
-            "endpoint": self.config.endpoint.model_dump(),
-            "drafts": self.config.drafts.model_dump(),
-            "max_tokens": self.config.llm.max_tokens,
-            "thinking": False,
-            "engines": {
-                engine.stage: {"name": engine.name, "model": engine.model, "device": engine.device}
-                for stage in STAGES
-                if (engine := self._fleet.engine(stage)) is not None
-            },
-            "threads": {planned.engine: planned.threads for planned in self._plan.launched},
         }
 
     def _conversation(self) -> Session:
@@ -490,6 +478,8 @@ class Assistant:
         return cast(wire.Turn, turn.as_json())
 
     def _turn_finished(self, turn: Turn) -> None:
+        turn.conditions = Conditions.of(lasting(self.config, self.language, self._plan, self._fleet))
+        turn.moment = at_the_moment()
         self._turns += 1
         self._last_turn = turn.as_json()
         self._recorder.record(turn)

@@ -273,10 +273,12 @@ class JournalConfig(Table):
 
 
 class MeasureConfig(Table):
-    """``[measure]``: when a number counts."""
+    """``[measure]``: when a number counts, and what it is held against."""
 
     settled_answers: PositiveInt
     settled_s: Annotated[float, pydantic.Field(ge=0)]
+    idle_s: Annotated[float, pydantic.Field(gt=0)]
+    budget_ms: Annotated[float, pydantic.Field(gt=0)]
 
 
 class Config(Table):

@@ -49,6 +49,7 @@ from ondam.dialog.events import (
 from ondam.dialog.history import History
 from ondam.dialog.machine import Answering, Hearing, Listening, Recognizing, State, step
 from ondam.journal.turn import Turn
+from ondam.journal.warmth import Settling, Warmth, population
 from ondam.pipeline.capture import Utterance
 from ondam.pipeline.context import Context
 from ondam.pipeline.detect import Detector
@@ -129,6 +130,7 @@ class Session:
         """What was said in the turns under way, as far as it is over."""
         self._judging: set[asyncio.Task[None]] = set()
         self._waiting: dict[TurnId, asyncio.Future[Turn]] = {}
+        self._underruns = speaker.underruns
         self._deaf = False
 
     @property
@@ -415,8 +417,20 @@ class Session:
         task.add_done_callback(self._judging.discard)
 
     def _new_turn(self, turn: TurnId) -> Turn:
-        self._turns[turn] = Turn(turn, self.name, datetime.now(UTC), settled=self._engines.settled())
+        self._turns[turn] = self._begun(turn, datetime.now(UTC), self._engines.warmth())
         return self._turns[turn]
+
+    def _begun(self, number: TurnId, at: datetime, warmth: Warmth | None) -> Turn:
+        measure = self._config.measure
+        settling = Settling(measure.settled_answers, measure.settled_s, measure.idle_s)
+        return Turn(
+            number,
+            self.name,
+            at,
+            warmth=warmth,
+            population=population(warmth, settling) if warmth else "cold",
+            budget_ms=measure.budget_ms,
+        )
 
     def _new_runner(self, number: TurnId, draft: DraftId) -> DraftRunner:
         turn = self._turns.get(number) or self._new_turn(number)
@@ -425,7 +439,7 @@ class Session:
             turn.drafts_made += 1
         self._runners[draft] = DraftRunner(
             draft,
-            Turn(number, self.name, turn.started_at, settled=turn.settled),
+            self._begun(number, turn.started_at, turn.warmth),
             engines=self._engines,
             gate=self._gate,
             config=self._config,
@@ -459,6 +473,8 @@ class Session:
         if action.outcome == "not_addressed":
             turn.transcript = None  # it is nobody's business
         turn.engines = self._engines.identities()
+        turn.underruns = self.speaker.underruns - self._underruns
+        self._underruns = self.speaker.underruns
         self._finished(turn)
         self._changed({"type": "turn", "session": self.name, "turn": turn.as_json()})
         for number in [n for n in self._waiting if n <= action.turn and n not in self._turns]:

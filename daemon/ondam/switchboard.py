@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 from ondam.clients.openai_llm import OpenAIResponder
 from ondam.clients.wyoming_stt import WyomingRecognizer
 from ondam.clients.wyoming_tts import WyomingSynthesizer
 from ondam.config import Config
 from ondam.errors import EngineError
+from ondam.journal.warmth import Warmth
 from ondam.pipeline.ports import Recognizer, Responder, Synthesizer
 from ondam.supervisor.fleet import Fleet
 from ondam.supervisor.manifest import EngineFolder
@@ -21,10 +23,18 @@ STAGES: tuple[Stage, ...] = ("stt", "llm", "tts")
 class Switchboard:
     """Implements ``ports.Engines`` on the fleet. Every call looks anew: engines die and come back."""
 
-    def __init__(self, fleet: Fleet, config: Config, engines: Mapping[str, EngineFolder]) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        config: Config,
+        engines: Mapping[str, EngineFolder],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._fleet = fleet
         self._config = config
         self._engines = engines
+        self._clock = clock
+        self._answered_at: float | None = None
 
     def recognizer(self) -> Recognizer:
         """The STT engine that is ready. Raises EngineError ``stt_down``."""
@@ -52,6 +62,7 @@ class Switchboard:
 
     def answered(self, stage: Stage) -> None:
         """Count a real request of a turn towards the engine's settling."""
+        self._answered_at = self._clock()
         engine = self._fleet.engine(stage)
         if engine is not None:
             self._fleet.note_answer(engine.name)
@@ -62,21 +73,24 @@ class Switchboard:
         if engine is not None:
             self._fleet.note_failure(engine.name, code)
 
-    def settled(self) -> bool:
-        """Every engine of a turn has answered often and long enough since its weights were loaded."""
-        measure = self._config.measure
+    def warmth(self) -> Warmth:
+        """How long the engines of a turn have served; nothing at all while a stage has none."""
         engines = [self._fleet.engine(stage) for stage in STAGES]
-        return all(
-            engine is not None
-            and engine.answers >= measure.settled_answers
-            and (engine.outside or engine.ready_s >= measure.settled_s)
-            for engine in engines
+        ready = [engine for engine in engines if engine is not None]
+        return Warmth(
+            answers=min(engine.answers for engine in ready) if len(ready) == len(STAGES) else 0,
+            ready_s=min((engine.ready_s for engine in ready if not engine.outside), default=None),
+            idle_s=None if self._answered_at is None else self._clock() - self._answered_at,
         )
 
     def identities(self) -> dict[str, dict[str, object]]:
-        """Which processes serve now, so that a turn can be matched with their reports."""
+        """Which processes serve now, and how long each took until it was warm."""
         return {
-            engine.name: {"pid": engine.pid, "started_at": (engine.report or {}).get("started_at")}
+            engine.name: {
+                "pid": engine.pid,
+                "started_at": (engine.report or {}).get("started_at"),
+                "load_s": None if engine.outside else round(engine.uptime_s - engine.ready_s, 1),
+            }
             for stage in STAGES
             if (engine := self._fleet.engine(stage)) is not None
         }

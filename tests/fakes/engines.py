@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ondam.errors import EngineError
+from ondam.journal.warmth import Warmth
 from ondam.pipeline.ports import (
     Message,
     Recognizer,
@@ -71,8 +72,8 @@ class ScriptedEngines:
     def failed(self, stage: Stage, code: str) -> None:
         self.failures.append((stage, code))
 
-    def settled(self) -> bool:
-        return True
+    def warmth(self) -> Warmth:
+        return Warmth(answers=100, ready_s=1000.0, idle_s=1.0)
 
     def identities(self) -> dict[str, dict[str, object]]:
         return {"scripted": {"pid": 1, "started_at": "now"}}

@@ -22,6 +22,7 @@ from ondam.clients.wyoming_stt import WyomingRecognizer
 from ondam.clients.wyoming_tts import WyomingSynthesizer
 from ondam.config import load
 from ondam.journal.turn import Turn
+from ondam.journal.warmth import Warmth
 from ondam.pipeline.capture import Utterance
 from ondam.pipeline.gate import Gate
 from ondam.pipeline.ports import Recognizer, Responder, Synthesizer
@@ -64,8 +65,8 @@ class Engines:
     def failed(self, stage: Stage, code: str) -> None:
         raise AssertionError(f"{stage}: {code}")
 
-    def settled(self) -> bool:
-        return True
+    def warmth(self) -> Warmth:
+        return Warmth(answers=100, ready_s=1000.0, idle_s=1.0)
 
     def identities(self) -> dict[str, dict[str, object]]:
         return {}

@@ -235,7 +235,10 @@ class Turn(TypedDict):
     measured themselves, ``sum`` of what is in the way of the first sound. ``filler_ms``: when "One moment."
     was said, which is no part of the answer. ``canned``: answered from the configuration. ``slots``: what
     the model filled in beside it, where there is a form. ``voice``: the engine that spoke. ``engines``:
-    name to pid and start of the process that answered.
+    name to pid, start and loading time of the process that answered. ``population``: ``cold``, ``after_idle``
+    or ``settled``, by ``warmth``, what the turn found; ``settled`` is true for the last. ``underruns``: how
+    often the speaker ran dry. ``thought``: the model reasoned. ``over_budget``: first audio against
+    ``measure.budget_ms``. ``conditions``: name of what the figures were made under.
     """
 
     id: int
@@ -262,6 +265,14 @@ class Turn(TypedDict):
     clauses: int
     voice: str | None
     settled: bool
+    population: str
+    warmth: Mapping[str, float | None] | None
+    underruns: int
+    thought: bool
+    over_budget: bool | None
+    conditions: str | None
+    load_average_1min: float | None
+    power: str | None
     engines: Mapping[str, Mapping[str, object]]
     slots: NotRequired[Mapping[str, object]]
 

@@ -22,7 +22,7 @@ from ondam.journal.turn import Turn
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 QUEUE_LIMIT = 256
 """Turns waiting to be written. A turn takes seconds, a row a millisecond: full means a hanging disk."""
 RECENT = 64
@@ -43,6 +43,10 @@ CREATE TABLE IF NOT EXISTS turns (
   answer_ms REAL,
   record TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS conditions (
+  name TEXT PRIMARY KEY,
+  facts TEXT NOT NULL
+) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS turns_started_at ON turns (started_at);
 """
 
@@ -129,6 +133,11 @@ class Recorder:
                 json.dumps(row, ensure_ascii=False),
             ),
         )
+        if turn.conditions is not None:
+            facts = json.dumps(turn.conditions.facts, ensure_ascii=False, sort_keys=True)
+            connection.execute(
+                "INSERT OR IGNORE INTO conditions (name, facts) VALUES (?, ?)", (turn.conditions.name, facts)
+            )
         oldest = turn.started_at - timedelta(days=self._keep_days)
         connection.execute(
             "DELETE FROM turns WHERE started_at < ?", (oldest.isoformat(timespec="milliseconds"),)

@@ -7,7 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from ondam.dialog.actions import Outcome
+from ondam.journal.conditions import Conditions
 from ondam.journal.marks import MARKS, EngineTimes, Marks, stages_ms
+from ondam.journal.warmth import Population, Warmth
 from ondam.types import Nanoseconds, TurnId
 
 
@@ -54,11 +56,33 @@ class Turn:
     """Tokens that have come so far."""
     taken_back: int = 0
     """Endpoints that were false: the user went on."""
-    settled: bool = False
+    warmth: Warmth | None = None
+    population: Population = "cold"
+    underruns: int = 0
+    """How often the speaker ran dry while the turn lasted."""
+    thought: bool = False
+    """The model reasoned before or beside its answer. Never spoken, and paid for in full."""
+    budget_ms: float | None = None
+    """What first audio may take."""
+    conditions: Conditions | None = None
+    moment: dict[str, Any] = field(default_factory=dict)
+    """Conditions that may be different in the next turn: load average, power."""
     voice: str | None = None
     """The engine that spoke; differs from the plan's when the spare voice had to."""
     engines: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Engine name to ``{"pid", "started_at"}``: which process answered, so that reports can be matched."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether its figures count: see ``journal.warmth``."""
+        return self.population == "settled"
+
+    @property
+    def over_budget(self) -> bool | None:
+        """None where nothing was heard, or no budget is known."""
+        if self.budget_ms is None or (first := self.first_audio_ms) is None:
+            return None
+        return first > self.budget_ms
 
     @property
     def first_audio_ms(self) -> float | None:
@@ -83,6 +107,7 @@ class Turn:
             "stt": self.engine_ms.stt,
             "llm_first_token": self.engine_ms.llm_first_token,
             "llm_first_clause": self.engine_ms.llm_first_clause,
+            "llm_last_token": self.engine_ms.llm_last_token,
             "tts_first_audio": self.engine_ms.tts_first_audio,
             "sum": self.engine_ms.sum_ms,
         }
@@ -119,6 +144,13 @@ class Turn:
             "clauses": self.clauses,
             "voice": self.voice,
             "settled": self.settled,
+            "population": self.population,
+            "warmth": self.warmth.as_json() if self.warmth else None,
+            "underruns": self.underruns,
+            "thought": self.thought,
+            "over_budget": self.over_budget,
+            "conditions": self.conditions.name if self.conditions else None,
+            **{key: self.moment.get(key) for key in ("load_average_1min", "power")},
             "engines": self.engines,
         } | ({"slots": self.slots} if text and self.slots is not None else {})
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypedDict
 
+from ondam.journal.warmth import Warmth
 from ondam.types import Audio, Block, Language, Nanoseconds, Samples, Stage
 
 
@@ -212,8 +213,8 @@ class Engines(Protocol):
     def failed(self, stage: Stage, code: str) -> None:
         """A real request of a turn ended in the error ``code``: several in a row may mean that it hangs."""
 
-    def settled(self) -> bool:
-        """Whether every engine of a turn has served long enough for its numbers to count."""
+    def warmth(self) -> Warmth:
+        """How long the engines of a turn have served."""
 
     def identities(self) -> dict[str, dict[str, object]]:
         """Engine name to pid and start of the processes that serve now."""

@@ -302,4 +302,5 @@ def _note_usage(turn: Turn, usage: Usage) -> None:
     if usage.prompt_ms is not None and usage.predicted_ms is not None:
         turn.engine_ms.llm_last_token = usage.prompt_ms + usage.predicted_ms
     if usage.reasoning_seen:
+        turn.thought = True
         turn.cause = "engine_thinks"

@@ -61,6 +61,14 @@ def turn(number: int = 1) -> wire.Turn:
         "clauses": 1,
         "voice": "piper",
         "settled": True,
+        "population": "settled",
+        "warmth": {"answers": 100, "ready_s": 1000.0, "idle_s": 1.0},
+        "underruns": 0,
+        "thought": False,
+        "over_budget": False,
+        "conditions": "0123456789ab",
+        "load_average_1min": 0.5,
+        "power": "mains",
         "engines": {"faster_whisper": {"pid": 4242}},
     }
 

@@ -1,0 +1,81 @@
+"""The conditions under which this daemon's numbers are made."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+import psutil
+
+from ondam import __version__
+from ondam.config import Config
+from ondam.planner.plan import Plan
+from ondam.planner.probe import on_battery
+from ondam.supervisor.fleet import Fleet
+from ondam.supervisor.status import EngineStatus
+from ondam.switchboard import STAGES
+from ondam.types import Language
+
+REPORTED = (
+    "dtype",
+    "quantization",
+    "threads",
+    "providers",
+    "cuda_graphs",
+    "context_length",
+    "weight_loads",
+    "versions",
+)
+"""Of an engine's own report (docs/engines.md)."""
+
+
+def lasting(config: Config, language: Language, plan: Plan, fleet: Fleet) -> dict[str, Any]:
+    """What stays the same from turn to turn while the configuration and what the engines got do."""
+    return {
+        "version": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cores": psutil.cpu_count(),
+        "language": language,
+        "endpoint": config.endpoint.model_dump(),
+        "drafts": config.drafts.model_dump(),
+        "max_tokens": config.llm.max_tokens,
+        "history_turns": config.llm.history_turns,
+        "temperature": config.llm.temperature,
+        "budget_ms": config.measure.budget_ms,
+        "settling": config.measure.model_dump(include={"settled_answers", "settled_s", "idle_s"}),
+        "thinking": any(f.code == "engine_thinks" for engine in fleet.status() for f in engine.faults),
+        "engines": {
+            engine.stage: _engine(engine) for stage in STAGES if (engine := fleet.engine(stage)) is not None
+        },
+        "threads": {planned.engine: planned.threads for planned in plan.launched},
+    }
+
+
+def at_the_moment() -> dict[str, Any]:
+    """What may be different in the next turn."""
+    power = "battery" if on_battery() else "mains"
+    return {"load_average_1min": round(os.getloadavg()[0], 2), "power": power}
+
+
+def _engine(engine: EngineStatus) -> dict[str, Any]:
+    report = engine.report or {}
+    model = report.get("model")
+    return {
+        "name": engine.name,
+        "model": engine.model,
+        "sha256": model.get("sha256") if isinstance(model, dict) else None,
+        "device": engine.device,
+        "outside": engine.outside,
+        **{key: report.get(key) for key in REPORTED},
+        "differs": [
+            {key: _plain(fault.facts.get(key)) for key in ("what", "wanted", "got")}
+            for fault in engine.faults
+            if fault.code == "engine_differs"
+        ],
+    }
+
+
+def _plain(value: object) -> object:
+    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
