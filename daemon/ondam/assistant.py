@@ -43,7 +43,15 @@ from ondam.journal.turn import Turn
 from ondam.memory import give_back
 from ondam.messages import Phrase
 from ondam.pipeline.phrases import Phrases
-from ondam.pipeline.ports import EndOfTurn, Microphone, Speaker, SpeechStart, Transcript, VoiceActivity
+from ondam.pipeline.ports import (
+    EndOfTurn,
+    Microphone,
+    Speaker,
+    SpeechEnd,
+    SpeechStart,
+    Transcript,
+    VoiceActivity,
+)
 from ondam.pipeline.respond import prefill, prompt
 from ondam.places import Places
 from ondam.planner.plan import Plan
@@ -351,6 +359,8 @@ class Assistant:
             stream = self._engines.synthesizer(language).synthesize(clause.spoken, language)
             async with aclosing(stream) as pieces:
                 async for piece in pieces:
+                    if isinstance(piece, SpeechEnd):
+                        continue
                     if not isinstance(piece, SpeechStart):
                         yield piece
                     elif not started:

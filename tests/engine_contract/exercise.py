@@ -17,7 +17,7 @@ from ondam.clients.openai_llm import OpenAIResponder
 from ondam.clients.wyoming_stt import WyomingRecognizer
 from ondam.clients.wyoming_tts import WyomingSynthesizer
 from ondam.measure.clips import clips
-from ondam.pipeline.ports import Message, SpeechStart, Token, Usage
+from ondam.pipeline.ports import Message, SpeechEnd, SpeechStart, Token, Usage
 from ondam.types import HEARING_RATE_HZ, Audio, Language, Samples, Stage
 
 SENTENCES: dict[Language, str] = {
@@ -91,7 +91,7 @@ class Speaking(Exercise):
             async for piece in speech:
                 if isinstance(piece, SpeechStart):
                     start = piece
-                else:
+                elif not isinstance(piece, SpeechEnd):
                     samples.append(piece)
         assert start is not None
         return start, np.concatenate(samples)

@@ -15,7 +15,7 @@ from ondam.clients.json_text import count_at, number_at, object_at
 from ondam.clients.wyoming_exchange import exchange
 from ondam.clients.wyoming_frames import AUDIO_CHUNK, AUDIO_START, AUDIO_STOP
 from ondam.errors import EngineError
-from ondam.pipeline.ports import SpeechStart
+from ondam.pipeline.ports import Sounded, SpeechEnd, SpeechStart
 from ondam.types import Language, Samples
 
 LONGEST_S = 2.0
@@ -57,8 +57,8 @@ class WyomingSynthesizer:
         self._first_timeout_s = first_timeout_s
         self._idle_timeout_s = idle_timeout_s
 
-    async def synthesize(self, text: str, language: Language) -> AsyncGenerator[SpeechStart | Samples, None]:
-        """``SpeechStart``, then samples as they come. Closing the iterator closes the connection.
+    async def synthesize(self, text: str, language: Language) -> AsyncGenerator[Sounded, None]:
+        """``SpeechStart``, samples as they come, ``SpeechEnd`` if told. Closing it closes the connection.
 
         A server that has nothing to say yields no samples, or nothing at all. Raises EngineError; with code
         ``speech_too_long`` after the last samples, faded out, when the server said far more than ``text``:
@@ -84,6 +84,8 @@ class WyomingSynthesizer:
                     # A last odd byte is half a sample: nothing to play.
                     if len(held):
                         yield held
+                    if (end := _end(event)) is not None:
+                        yield end
                     return
                 if event.type not in {AUDIO_START, AUDIO_CHUNK}:
                     continue
@@ -145,6 +147,12 @@ def _form(event: Event) -> _Form:
 def _start(event: Event, form: _Form) -> SpeechStart:
     told = object_at(object_at(event.data, "context"), "ondam")
     return SpeechStart(form.rate_hz, number_at(told, "engine_ms"), number_at(told, "queued_ms"))
+
+
+def _end(event: Event) -> SpeechEnd | None:
+    told = object_at(object_at(event.data, "context"), "ondam")
+    took, sounds = number_at(told, "engine_ms"), number_at(told, "audio_s")
+    return None if took is None or not sounds else SpeechEnd(took, sounds)
 
 
 def _mono(pcm: bytes, channels: int) -> tuple[Samples, bytes]:

@@ -237,8 +237,9 @@ class Turn(TypedDict):
     the model filled in beside it, where there is a form. ``voice``: the engine that spoke. ``engines``:
     name to pid, start and loading time of the process that answered. ``population``: ``cold``, ``after_idle``
     or ``settled``, by ``warmth``, what the turn found; ``settled`` is true for the last. ``underruns``: how
-    often the speaker ran dry. ``thought``: the model reasoned. ``over_budget``: first audio against
-    ``measure.budget_ms``. ``conditions``: name of what the figures were made under.
+    often the speaker ran dry. ``voiced_s``: how much sound the voice made in ``engine_ms.tts``.
+    ``thought``: the model reasoned. ``over_budget``: first audio against ``measure.budget_ms``.
+    ``conditions``: name of what the figures were made under.
     """
 
     id: int
@@ -263,6 +264,7 @@ class Turn(TypedDict):
     drafts: Drafts
     taken_back: int
     clauses: int
+    voiced_s: float
     voice: str | None
     settled: bool
     population: str

@@ -78,6 +78,8 @@ class EngineTimes:
     llm_first_clause: float | None = None
     llm_last_token: float | None = None
     tts_first_audio: float | None = None
+    tts: float = 0.0
+    """All clauses together, for ``Turn.voiced_s`` of sound; 0 where the voice does not tell."""
 
     @property
     def sum_ms(self) -> float | None:

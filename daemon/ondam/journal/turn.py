@@ -37,6 +37,8 @@ class Turn:
     utterance_s: float = 0.0
     answer_s: float = 0.0
     """Length of the audio that was played."""
+    voiced_s: float = 0.0
+    """Length of the sound that the voice made, played or not, as it tells."""
     clauses: int = 0
     slots: dict[str, Any] | None = None
     """What the model filled in beside what it said; None without a form, and where it is not filled in."""
@@ -109,6 +111,7 @@ class Turn:
             "llm_first_clause": self.engine_ms.llm_first_clause,
             "llm_last_token": self.engine_ms.llm_last_token,
             "tts_first_audio": self.engine_ms.tts_first_audio,
+            "tts": self.engine_ms.tts or None,
             "sum": self.engine_ms.sum_ms,
         }
         return {
@@ -142,6 +145,7 @@ class Turn:
             },
             "taken_back": self.taken_back,
             "clauses": self.clauses,
+            "voiced_s": round(self.voiced_s, 3),
             "voice": self.voice,
             "settled": self.settled,
             "population": self.population,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ondam import messages
 from ondam.errors import EngineError
-from ondam.pipeline.ports import Engines, SpeechStart
+from ondam.pipeline.ports import Engines, SpeechEnd, SpeechStart
 from ondam.speech import ClauseStream
 from ondam.types import Audio, Language, Samples, TurnId
 
@@ -114,7 +114,7 @@ class Phrases:
                 async for piece in stream:
                     if isinstance(piece, SpeechStart):
                         rate_hz = piece.rate_hz
-                    else:
+                    elif not isinstance(piece, SpeechEnd):
                         pieces.append(piece)
             if not any(map(len, pieces[before:])):
                 return Audio(NOTHING, 1)

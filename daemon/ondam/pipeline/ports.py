@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypedDict
+from typing import Protocol, TypeAlias, TypedDict
 
 from ondam.journal.warmth import Warmth
 from ondam.types import Audio, Block, Language, Nanoseconds, Samples, Stage
@@ -185,11 +185,22 @@ class SpeechStart:
     queued_ms: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SpeechEnd:
+    """The last thing of a synthesis whose engine tells what it took: its own time, for so much sound."""
+
+    engine_ms: float
+    audio_s: float
+
+
+Sounded: TypeAlias = SpeechStart | Samples | SpeechEnd
+
+
 class Synthesizer(Protocol):
     """Text to speech."""
 
-    def synthesize(self, text: str, language: Language) -> AsyncGenerator[SpeechStart | Samples, None]:
-        """``SpeechStart``, then samples as they come. Closing the iterator closes the connection.
+    def synthesize(self, text: str, language: Language) -> AsyncGenerator[Sounded, None]:
+        """``SpeechStart``, samples as they come, ``SpeechEnd`` if told. Closing it closes the connection.
 
         Raises EngineError.
         """

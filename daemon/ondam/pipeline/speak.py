@@ -16,7 +16,7 @@ from ondam.errors import EngineError
 from ondam.journal.turn import Turn
 from ondam.pipeline.gate import Gate
 from ondam.pipeline.phrases import ABOUT_THE_TEXT
-from ondam.pipeline.ports import Engines, SpeechStart
+from ondam.pipeline.ports import Engines, SpeechEnd, SpeechStart
 from ondam.speech import Clause
 from ondam.types import Audio, DraftId, Language, Nanoseconds, Samples
 
@@ -120,6 +120,9 @@ class Speech:
                         self._turn.marks.set("tts_first_audio", self._clock())
                         if self._turn.engine_ms.tts_first_audio is None:
                             self._turn.engine_ms.tts_first_audio = piece.engine_ms
+                    elif isinstance(piece, SpeechEnd):
+                        self._turn.engine_ms.tts += piece.engine_ms
+                        self._turn.voiced_s += piece.audio_s
                     elif resampler is not None:
                         span = await self._let_out(resampler.process(piece), clause.written, span)
         except EngineError as error:

@@ -10,7 +10,7 @@ from tests.unit.clients.scripted import Connection, Script, Serve
 
 from ondam.clients.wyoming_tts import WyomingSynthesizer
 from ondam.errors import EngineError
-from ondam.pipeline.ports import SpeechStart
+from ondam.pipeline.ports import SpeechEnd, SpeechStart
 from ondam.types import Samples
 
 MONO = {"rate": 22_050, "width": 2, "channels": 1}
@@ -40,7 +40,7 @@ async def spoken(address: str, text: str = "안녕하세요") -> tuple[list[Spee
             async for piece in speech:
                 if isinstance(piece, SpeechStart):
                     starts.append(piece)
-                else:
+                elif not isinstance(piece, SpeechEnd):
                     assert piece.dtype == np.int16
                     assert piece.ndim == 1
                     samples.append(piece)
@@ -58,6 +58,19 @@ async def test_the_format_and_the_engines_time_come_first_then_every_sample(serv
     assert starts == [SpeechStart(22_050, 31.5, 0.5)]
     assert samples.tolist() == [1, 2, 3]
     assert error is None
+
+
+async def test_an_engine_that_tells_what_it_took_is_heard_out(serve: Serve) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.event()
+        form = {"rate": 22_050, "width": 2, "channels": 1}
+        await connection.tell("audio-start", form)
+        await connection.tell("audio-chunk", form, b"\1\0" * 2205)
+        await connection.tell("audio-stop", {"context": {"ondam": {"engine_ms": 25.0, "audio_s": 0.1}}})
+
+    server = await serve(script)
+    pieces = [piece async for piece in WyomingSynthesizer(server.address).synthesize("안녕", "ko")]
+    assert pieces[-1] == SpeechEnd(25.0, 0.1)
 
 
 async def test_the_question_carries_text_language_and_voice(serve: Serve) -> None:

@@ -59,6 +59,7 @@ def turn(number: int = 1) -> wire.Turn:
         "drafts": {"made": 0, "dropped": 0, "tokens": 0},
         "taken_back": 0,
         "clauses": 1,
+        "voiced_s": 1.0,
         "voice": "piper",
         "settled": True,
         "population": "settled",
