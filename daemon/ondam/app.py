@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ondam.assistant import Assistant
 from ondam.config import Config
+from ondam.control.exporter import Exporter
 from ondam.control.server import Server
 from ondam.journal.recorder import Recorder
 from ondam.models.catalog import Catalog
@@ -104,6 +105,10 @@ async def _serve(config: Config, places: Places) -> int:
         await server.start()
         started.push_async_callback(server.stop)
         started.push_async_callback(assistant.close)
+        if config.metrics.where:
+            exporter = Exporter(assistant, config.metrics.where)
+            started.push_async_callback(exporter.stop)
+            await exporter.start()
         fleet.launch(plan)
         await assistant.start()
         log.info("listening on %s", places.control_socket)

@@ -32,6 +32,7 @@ from ondam.config import Config
 from ondam.control import wire
 from ondam.control.api import ChatAnswer
 from ondam.control.events import Broadcast
+from ondam.control.metrics import Metrics
 from ondam.conversation import for_conversation
 from ondam.dialog.attention import Attention
 from ondam.dialog.history import History
@@ -106,6 +107,7 @@ class Assistant:
         self._end = end
         self._engines = Switchboard(fleet, config, engines)
         self._broadcast = Broadcast()
+        self._metrics = Metrics(config.measure.budget_ms)
         self._began = time.monotonic()
         self._faults: dict[str, tuple[Fault, str]] = {}
         """What is wrong now: source (``microphone``, ``engine:NAME``) to the fault and since when."""
@@ -241,6 +243,10 @@ class Assistant:
     def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[wire.Event]]:
         """A snapshot, then changes."""
         return self._broadcast.subscribe(lambda: {"type": "snapshot", "status": self.status()})
+
+    def metrics(self) -> bytes:
+        """All turns of this daemon as Prometheus text."""
+        return self._metrics.text(self.status(), self._recorder.lost)
 
     async def ask(self, text: str, speak: bool) -> wire.Turn:
         """One turn from typed text."""
@@ -493,6 +499,7 @@ class Assistant:
         self._turns += 1
         self._last_turn = turn.as_json()
         self._recorder.record(turn)
+        self._metrics.turn(cast(wire.Turn, self._last_turn))
         self._ahead(asyncio.to_thread(give_back))
 
     def _engine_changed(self, change: Change) -> None:

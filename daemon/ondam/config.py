@@ -10,7 +10,8 @@ import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import pydantic
 from pydantic_core import PydanticCustomError
@@ -281,6 +282,38 @@ class MeasureConfig(Table):
     budget_ms: Annotated[float, pydantic.Field(gt=0)]
 
 
+class TcpPlace(NamedTuple):
+    """Where to listen."""
+
+    host: str
+    port: int
+
+
+class MetricsConfig(Table):
+    """``[metrics]``: who may scrape them over TCP."""
+
+    listen: str
+
+    @pydantic.field_validator("listen")
+    @classmethod
+    def _is_a_place(cls, listen: str) -> str:
+        if listen:
+            try:
+                parts = urlsplit(f"//{listen}")
+                whole = bool(parts.hostname and parts.port) and parts.netloc == listen and "@" not in listen
+            except ValueError:
+                whole = False
+            if not whole:
+                raise PydanticCustomError("metrics_listen_malformed", "this is no HOST:PORT")
+        return listen
+
+    @property
+    def where(self) -> TcpPlace | None:
+        """None: nobody."""
+        parts = urlsplit(f"//{self.listen}")
+        return TcpPlace(parts.hostname, parts.port) if parts.hostname and parts.port else None
+
+
 class Config(Table):
     """Everything that can be set. See ``defaults.toml`` for each value's reason."""
 
@@ -301,6 +334,7 @@ class Config(Table):
     supervisor: SupervisorConfig
     journal: JournalConfig
     measure: MeasureConfig
+    metrics: MetricsConfig
     engines: dict[str, dict[str, Any]]
 
     @property

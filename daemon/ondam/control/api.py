@@ -32,6 +32,9 @@ class Daemon(Protocol):
     def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
         """A snapshot, then changes. Ends when the daemon ends; ControlError when the reader is too slow."""
 
+    def metrics(self) -> bytes:
+        """All turns of this daemon as Prometheus text."""
+
     async def ask(self, text: str, speak: bool) -> Turn:
         """One turn from typed text; ``speak``: also aloud. Returns when it is whole (and heard)."""
 

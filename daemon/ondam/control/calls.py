@@ -13,6 +13,7 @@ from aiohttp import WSMsgType, web
 
 from ondam.control import body, sound, wire
 from ondam.control.api import Daemon
+from ondam.control.metrics import CONTENT_TYPE
 from ondam.errors import ControlError
 from ondam.types import Audio
 
@@ -86,6 +87,10 @@ class Calls:
         """``wire.TURNS``."""
         limit = body.whole_number(request.query, "limit", 20, 1000)
         return web.json_response({"turns": await self._daemon.turns(limit)})
+
+    async def metrics(self, request: web.Request) -> web.StreamResponse:
+        """``wire.METRICS``."""
+        return web.Response(body=self._daemon.metrics(), headers={"Content-Type": CONTENT_TYPE})
 
     async def ask(self, request: web.Request) -> web.StreamResponse:
         """``wire.ASK``."""

@@ -103,6 +103,7 @@ class Server:
             wire.STATUS: self._calls.status,
             wire.EVENTS: self._calls.events,
             wire.TURNS: self._calls.turns,
+            wire.METRICS: self._calls.metrics,
             wire.ASK: self._calls.ask,
             wire.SAY: self._calls.say,
             wire.LISTEN: self._calls.listen,

@@ -54,6 +54,7 @@ class Route:
 STATUS = Route("GET", "/api/status", "read", "", "`Status`")
 EVENTS = Route("GET", "/api/events", "read", "WebSocket", "`SnapshotEvent`, then the others as they happen")
 TURNS = Route("GET", "/api/turns", "read", "query `limit` (1 to 1000, else 20)", "`Turns`, newest first")
+METRICS = Route("GET", "/metrics", "read", "", "Prometheus text: turns, stages, engines (docs/metrics.md)")
 ASK = Route("POST", "/api/ask", "command", "`{text, speak?: bool}`", "`Turn`", 64 * KIB)
 SAY = Route("POST", "/api/say", "command", "`{text, language?: ko|en}`", "`Said`", 64 * KIB)
 LISTEN = Route(
@@ -137,6 +138,7 @@ ROUTES: tuple[Route, ...] = (
     STATUS,
     EVENTS,
     TURNS,
+    METRICS,
     ASK,
     SAY,
     LISTEN,

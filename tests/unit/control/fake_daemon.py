@@ -147,6 +147,9 @@ class FakeDaemon:
     def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[wire.Event]]:
         return self.broadcast.subscribe(lambda: {"type": "snapshot", "status": self.status()})
 
+    def metrics(self) -> bytes:
+        return b"ondam_up 1\n"
+
     async def ask(self, text: str, speak: bool) -> wire.Turn:
         await self._note("ask", text, speak)
         return turn()
