@@ -27,7 +27,7 @@ from ondam.audio import (
 from ondam.audio.duplex import Duplex, EchoMode
 from ondam.audio.faults import NOTICES
 from ondam.clients.passthrough import forward
-from ondam.conditions import at_the_moment, lasting
+from ondam.conditions import at_the_moment, lasting_of
 from ondam.config import Config
 from ondam.control import wire
 from ondam.control.api import ChatAnswer
@@ -117,6 +117,10 @@ class Assistant:
         self._wav_history = History(config.llm.history_turns)
         self._last_turn: dict[str, Any] | None = None
         self._turns = 0
+        self._conditions: Conditions | None = None
+        """What the numbers are made under; None when an engine has changed since they were looked at."""
+        self._noting_ns = 0
+        """Processor time that remembering turns has taken of the event loop so far."""
         self._session: Session | None = None
         self._duplex: Duplex | None = None
         """Takes our own voice out of the microphone; None where no microphone hears our speaker."""
@@ -415,14 +419,23 @@ class Assistant:
 
     def conditions(self) -> dict[str, Any]:
         """What every number travels with."""
-        facts = lasting(self.config, self.language, self._plan, self._fleet)
+        lasting = self._lasting()
         return {
-            "name": Conditions.of(facts).name,
-            **facts,
+            "name": lasting.name,
+            **lasting.facts,
             **at_the_moment(),
             "uptime_s": round(time.monotonic() - self._began, 1),
+            "measuring_ms": {
+                "loop": round(self._noting_ns / 1e6 / max(1, self._turns), 3),
+                "writer": round(self._recorder.cpu_ns / 1e6 / max(1, self._recorder.written), 3),
+            },
             "daemon_rss_mib": round(psutil.Process().memory_info().rss / 2**20, 1),
         }
+
+    def _lasting(self) -> Conditions:
+        if self._conditions is None:
+            self._conditions = Conditions.of(lasting_of(self.config, self.language, self._plan, self._fleet))
+        return self._conditions
 
     def _conversation(self) -> Session:
         if self._session is None:
@@ -494,15 +507,25 @@ class Assistant:
         return cast(wire.Turn, turn.as_json())
 
     def _turn_finished(self, turn: Turn) -> None:
-        turn.conditions = Conditions.of(lasting(self.config, self.language, self._plan, self._fleet))
+        began = time.thread_time_ns()
+        self._note(turn)
+        self._noting_ns += time.thread_time_ns() - began
+        self._ahead(asyncio.to_thread(self._afterwards, cast(wire.Turn, self._last_turn)))
+
+    def _afterwards(self, turn: wire.Turn) -> None:
+        """What can wait, in a thread of its own."""
+        self._metrics.turn(turn)
+        give_back()
+
+    def _note(self, turn: Turn) -> None:
+        turn.conditions = self._lasting()
         turn.moment = at_the_moment()
         self._turns += 1
         self._last_turn = turn.as_json()
-        self._recorder.record(turn)
-        self._metrics.turn(cast(wire.Turn, self._last_turn))
-        self._ahead(asyncio.to_thread(give_back))
+        self._recorder.record(turn, self._last_turn)
 
     def _engine_changed(self, change: Change) -> None:
+        self._conditions = None
         engine = change.status
         self._broadcast.publish({"type": "engine", "engine": self._engine(engine)})
         key = f"engine:{engine.name}"

@@ -30,7 +30,7 @@ REPORTED = (
 """Of an engine's own report (docs/engines.md)."""
 
 
-def lasting(config: Config, language: Language, plan: Plan, fleet: Fleet) -> dict[str, Any]:
+def lasting_of(config: Config, language: Language, plan: Plan, fleet: Fleet) -> dict[str, Any]:
     """What stays the same from turn to turn while the configuration and what the engines got do."""
     return {
         "version": __version__,

@@ -63,7 +63,8 @@ def test_a_date_out_of_range_is_refused_and_never_stops_the_journal(tmp_path: Pa
         load(None, {"journal": {"keep_days": 36_500_000}})
     recorder = Recorder(tmp_path / "journal.sqlite", keep_text=False, keep_days=36_500_000)
     for number in (1, 2):
-        recorder.record(Turn(TurnId(number), "s", datetime.now(UTC)))
+        turn = Turn(TurnId(number), "s", datetime.now(UTC))
+        recorder.record(turn, turn.as_json())
     recorder.close()
     assert recorder.lost == 2
 

@@ -11,6 +11,7 @@ import logging
 import queue
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -63,6 +64,8 @@ class Recorder:
         self._refused = 0
         self._failed = 0
         self.written = 0
+        self.cpu_ns = 0
+        """Processor time of the thread that writes, for all turns so far."""
         self._thread = threading.Thread(target=self._write_all, name="journal", daemon=True)
         self._thread.start()
 
@@ -71,9 +74,9 @@ class Recorder:
         """Turns that could not be written; shown in the status (``journal_turns_lost``)."""
         return self._refused + self._failed  # one thread counts each, so that no count is lost
 
-    def record(self, turn: Turn) -> None:
-        """Remember a finished turn. Called from the event loop."""
-        self._recent.append(turn.as_json())
+    def record(self, turn: Turn, shown: dict[str, Any]) -> None:
+        """Remember a finished turn; ``shown`` is its ``as_json``. Called from the event loop."""
+        self._recent.append(shown)
         try:
             self._queue.put_nowait(turn)
         except queue.Full:
@@ -96,6 +99,7 @@ class Recorder:
             try:
                 self._written(turn)
                 self.written += 1
+                self.cpu_ns = time.thread_time_ns()
             except (sqlite3.Error, OSError) as error:
                 # The conversation goes on without its diary; the count of lost rows is shown.
                 self._failed += 1

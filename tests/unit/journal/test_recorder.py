@@ -30,7 +30,7 @@ def turn(number: int, started_at: datetime = NOON) -> Turn:
 def written(path: Path, *turns: Turn, keep_text: bool = False, keep_days: int = 30) -> Recorder:
     recorder = Recorder(path, keep_text=keep_text, keep_days=keep_days)
     for one in turns:
-        recorder.record(one)
+        recorder.record(one, one.as_json())
     recorder.close(5)
     return recorder
 
@@ -85,10 +85,10 @@ def test_a_hanging_disk_loses_turns_counts_them_and_holds_nobody_up(
     monkeypatch.setattr(module, "_connection", connection)
     monkeypatch.setattr(module, "QUEUE_LIMIT", 4)
     recorder = Recorder(path, keep_text=False, keep_days=30)
-    recorder.record(turn(0))
+    recorder.record(turn(0), turn(0).as_json())
     assert hanging.wait(10)
     for number in range(1, 8):  # four fit the queue
-        recorder.record(turn(number))
+        recorder.record(turn(number), turn(number).as_json())
     assert (recorder.lost, recorder.written) == (3, 0)
     recorder.close(0.01)  # gives up: a stop is not held up either
     goes_on.set()
