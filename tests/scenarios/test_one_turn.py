@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from typing import cast
 
 import jiwer
 import numpy as np
