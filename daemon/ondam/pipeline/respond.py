@@ -236,6 +236,7 @@ class _Answer:
             over = self._filling.whole and not was_whole
         turn.reply = (turn.reply or "") + text
         clauses = self._clauses.feed(text)
+        turn.thought |= self._clauses.reasoned
         if over:
             # The slots that follow are no reason to wait with the last clause.
             rest = self._clauses.finish()

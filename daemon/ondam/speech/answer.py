@@ -42,6 +42,11 @@ class ClauseStream:
         """Grows when all clauses returned before turn out to have been reasoning: drop the unspoken ones."""
         return self._filter.retractions
 
+    @property
+    def reasoned(self) -> bool:
+        """Whether reasoning was left out so far."""
+        return self._filter.reasoned
+
     def feed(self, chunk: str) -> list[Clause]:
         """The clauses that ``chunk`` completes."""
         before = self.retractions

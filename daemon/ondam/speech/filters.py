@@ -27,6 +27,11 @@ class SpokenFilter:
         """
         return self._thinking.retractions
 
+    @property
+    def reasoned(self) -> bool:
+        """Whether reasoning was left out so far."""
+        return self._thinking.reasoned
+
     def feed(self, chunk: str) -> str:
         """The text that ``chunk`` completes; empty while a tag, link or table row may still be open."""
         before = self.retractions

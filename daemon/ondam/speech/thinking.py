@@ -33,6 +33,8 @@ class ThinkingFilter:
         """``opened``: the chat template already wrote the opening tag into the prompt."""
         self._starts_opened = opened
         self.retractions = 0
+        self.reasoned = False
+        """Reasoning was left out: it is not spoken, but its tokens were waited for."""
         self._reset()
 
     def _reset(self) -> None:
@@ -85,6 +87,7 @@ class ThinkingFilter:
             self._depth -= 1
         else:
             self.retractions += 1
+            self.reasoned = True
             self._line = ""
             out.clear()
 
@@ -102,7 +105,9 @@ class ThinkingFilter:
     def _pass(self, text: str, out: list[str]) -> None:
         if self._header is not None:
             self._header = (self._header + text)[:80]
-        elif self._depth == 0 and text:
+        elif self._depth:
+            self.reasoned |= not text.isspace() and bool(text)
+        elif text:
             out.append(text)
             *whole, last = text.split("\n")
             for line in whole:

@@ -353,3 +353,18 @@ async def test_a_form_that_is_not_filled_in_costs_the_slots_and_not_the_answer(
     assert [clause.written for clause in clauses] == ["Three."]
     assert (made.slots, made.cause, error) == (None, cause, None)
     assert "slots" not in made.as_json()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "thought"),
+    [
+        (("<think>", "They want the time.", "</think>", "It is three."), True),
+        (("They want the time.", "</think>", "It is three."), True),
+        (("<think>", "\n\n", "</think>", "It is three."), False),  # what a model writes that was told not to
+        (("It is ", "three."), False),
+    ],
+)
+async def test_a_turn_knows_that_its_model_reasoned(tokens: tuple[str, ...], thought: bool) -> None:
+    made, _, _ = await answered(ScriptedEngines(tokens=tokens))
+    assert made.thought is thought
+    assert made.as_json()["thought"] is thought
