@@ -38,8 +38,12 @@ from ondam.dialog.attention import Attention
 from ondam.dialog.history import History
 from ondam.ears import Ears
 from ondam.errors import AudioError, ControlError, EngineError
+from ondam.journal.apart import report_apart
 from ondam.journal.conditions import Conditions
+from ondam.journal.reading import Selection
 from ondam.journal.recorder import Recorder, read_turns
+from ondam.journal.steady import Steadiness
+from ondam.journal.summary import Summary
 from ondam.journal.turn import Turn
 from ondam.memory import give_back
 from ondam.messages import Phrase
@@ -108,6 +112,8 @@ class Assistant:
         self._engines = Switchboard(fleet, config, engines)
         self._broadcast = Broadcast()
         self._metrics = Metrics(config.measure.budget_ms)
+        measure = config.measure
+        self._summary = Summary(Steadiness(measure.steady_turns, measure.steady_within))
         self._began = time.monotonic()
         self._faults: dict[str, tuple[Fault, str]] = {}
         """What is wrong now: source (``microphone``, ``engine:NAME``) to the fault and since when."""
@@ -241,12 +247,20 @@ class Assistant:
             "faults": [self._wire_fault(fault, since) for fault, since in self._faults.values()],
             "turns": self._turns,
             "last_turn": cast(wire.Turn | None, self._last_turn),
+            "report": self._summary.as_json(),
             "conditions": self.conditions(),
         }
 
     def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[wire.Event]]:
         """A snapshot, then changes."""
         return self._broadcast.subscribe(lambda: {"type": "snapshot", "status": self.status()})
+
+    async def report(self, selection: Selection, language: Language) -> wire.Report:
+        """What the journal's turns come to."""
+        journal = self._places.journal
+        if not journal.exists():  # nobody has spoken yet
+            return {"turns": 0, "more": False, "skipped": 0, "groups": []}
+        return cast(wire.Report, await report_apart(journal, selection, language))
 
     def metrics(self) -> bytes:
         """All turns of this daemon as Prometheus text."""
@@ -515,6 +529,7 @@ class Assistant:
     def _afterwards(self, turn: wire.Turn) -> None:
         """What can wait, in a thread of its own."""
         self._metrics.turn(turn)
+        self._summary.add(turn)
         give_back()
 
     def _note(self, turn: Turn) -> None:

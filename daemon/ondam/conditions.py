@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -44,7 +46,7 @@ def lasting_of(config: Config, language: Language, plan: Plan, fleet: Fleet) -> 
         "history_turns": config.llm.history_turns,
         "temperature": config.llm.temperature,
         "budget_ms": config.measure.budget_ms,
-        "settling": config.measure.model_dump(include={"settled_answers", "settled_s", "idle_s"}),
+        "settling": config.measure.model_dump(exclude={"budget_ms"}),
         "thinking": any(f.code == "engine_thinks" for engine in fleet.status() for f in engine.faults),
         "engines": {
             engine.stage: _engine(engine) for stage in STAGES if (engine := fleet.engine(stage)) is not None
@@ -66,6 +68,7 @@ def _engine(engine: EngineStatus) -> dict[str, Any]:
         "name": engine.name,
         "model": engine.model,
         "sha256": model.get("sha256") if isinstance(model, dict) else None,
+        "model_mib": None if engine.model_path is None else _mib(engine.model_path),
         "device": engine.device,
         "outside": engine.outside,
         **{key: report.get(key) for key in REPORTED},
@@ -75,6 +78,16 @@ def _engine(engine: EngineStatus) -> dict[str, Any]:
             if fault.code == "engine_differs"
         ],
     }
+
+
+@cache
+def _mib(path: Path) -> int | None:
+    """Of a file, or of all files in a folder; looked at once."""
+    try:
+        files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+        return round(sum(file.stat().st_size for file in files) / 2**20)
+    except OSError:
+        return None  # the engine has it, and that is what counts
 
 
 def _plain(value: object) -> object:

@@ -279,6 +279,8 @@ class MeasureConfig(Table):
     settled_answers: PositiveInt
     settled_s: Annotated[float, pydantic.Field(ge=0)]
     idle_s: Annotated[float, pydantic.Field(gt=0)]
+    steady_turns: Annotated[int, pydantic.Field(ge=0, le=1000)]
+    steady_within: Annotated[float, pydantic.Field(gt=0, lt=1)]
     budget_ms: Annotated[float, pydantic.Field(gt=0)]
 
 

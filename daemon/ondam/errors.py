@@ -69,3 +69,7 @@ class AudioError(OndamError):
     """A sound device or a sound file cannot be used. Raised by ``audio``."""
 
     exit_code = 7
+
+
+class JournalError(OndamError):
+    """A file of turns cannot be read, or a report cannot be made of it. Raised by ``journal``."""

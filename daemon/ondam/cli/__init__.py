@@ -19,6 +19,7 @@ COMMANDS = {
     "transcribe": Entry("ondam.cli.transcribe", "Write down what is said in sound files."),
     "stop": Entry("ondam.cli.stop", "Make the daemon fall silent."),
     "turns": Entry("ondam.cli.turns", "The last turns and their timings."),
+    "report": Entry("ondam.cli.report", "What the turns come to, and what should be looked at."),
     "read": Entry("ondam.cli.read", "Show how a voice would be given a text."),
     "engines": Entry("ondam.cli.engines", "List, build and remove engines; read their logs."),
     "models": Entry("ondam.cli.models", "List, fetch, import, verify and remove weights."),

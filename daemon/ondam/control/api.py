@@ -7,7 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from ondam.control.wire import Event, Mode, Said, Status, Turn
+from ondam.control.wire import Event, Mode, Report, Said, Status, Turn
+from ondam.journal.reading import Selection
 from ondam.pipeline.ports import SpeechStart, Transcript
 from ondam.types import Audio, Language, Samples
 
@@ -31,6 +32,9 @@ class Daemon(Protocol):
 
     def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
         """A snapshot, then changes. Ends when the daemon ends; ControlError when the reader is too slow."""
+
+    async def report(self, selection: Selection, language: Language) -> Report:
+        """What the journal's turns come to, findings in ``language``. Raises JournalError."""
 
     def metrics(self) -> bytes:
         """All turns of this daemon as Prometheus text."""

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import pydantic
@@ -15,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from ondam.control.wire import Route
 from ondam.errors import ConfigError, ControlError
+from ondam.journal.reading import MOST, Selection, moment
 from ondam.messages import Phrase, Phrases
 from ondam.schema import Table, check
 from ondam.types import Language, Mode
@@ -136,6 +138,35 @@ def whole_number(query: Mapping[str, str], name: str, otherwise: int, most: int)
     if not (given.isascii() and given.isdigit() and len(given) < 10 and 1 <= int(given) <= most):
         raise ControlError("control_bad_request", reason=Phrase("reason_whole_number", name=name, most=most))
     return int(given)
+
+
+def selection(query: Mapping[str, str]) -> Selection:
+    """Which turns a report is wanted of."""
+    now = datetime.now(UTC)
+    return Selection(
+        since=_moment(query, "since", now),
+        until=_moment(query, "until", now),
+        session=query.get("session") or None,
+        plan=query.get("plan") or None,
+        most=whole_number(query, "most", MOST, 1_000_000),
+    )
+
+
+def _moment(query: Mapping[str, str], name: str, now: datetime) -> datetime | None:
+    given = query.get(name)
+    if not given:
+        return None
+    try:
+        return moment(given, now, end=name == "until")
+    except (ValueError, OverflowError) as error:
+        raise ControlError(
+            "control_bad_request", reason=Phrase("reason_moment", name=name, given=repr(given)[:80])
+        ) from error
+
+
+def reader(request: web.Request) -> Language:
+    """The language of whoever asks: Korean where Accept-Language begins so, else English."""
+    return "ko" if request.headers.get("Accept-Language", "").lower().startswith("ko") else "en"
 
 
 def language(given: str | None) -> Language | None:

@@ -39,6 +39,7 @@ class Calls:
         self._daemon = daemon
         self.uploads = asyncio.Semaphore(UPLOADS)
         self._wav_turns = asyncio.Semaphore(WAV_TURNS)
+        self._reports = asyncio.Semaphore(1)
         self.subscribers: dict[web.WebSocketResponse, web.Request] = {}
 
     async def status(self, request: web.Request) -> web.StreamResponse:
@@ -87,6 +88,12 @@ class Calls:
         """``wire.TURNS``."""
         limit = body.whole_number(request.query, "limit", 20, 1000)
         return web.json_response({"turns": await self._daemon.turns(limit)})
+
+    async def report(self, request: web.Request) -> web.StreamResponse:
+        """``wire.REPORT``. One at a time: each reads the whole journal."""
+        selection = body.selection(request.query)
+        async with self._reports:
+            return web.json_response(await self._daemon.report(selection, body.reader(request)))
 
     async def metrics(self, request: web.Request) -> web.StreamResponse:
         """``wire.METRICS``."""

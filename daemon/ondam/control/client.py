@@ -22,6 +22,9 @@ from ondam.errors import ControlError
 QUICK_S = 10.0
 """A call that only looks or asks for something to begin is answered within this."""
 
+REPORT_S = 120.0
+"""A report of a long journal, on a machine that has other work."""
+
 CONNECT_S = 5.0
 """A daemon that takes no connection for so long is stuck."""
 
@@ -85,6 +88,12 @@ class Client:
         """The last turns, newest first."""
         answer = await self._json(wire.TURNS, query=[("limit", str(limit))], timeout_s=QUICK_S)
         return cast("wire.Turns", answer)["turns"]
+
+    async def report(self, **wanted: str | int | None) -> wire.Report:
+        """What turns come to; ``wanted``: ``since``, ``until``, ``session``, ``plan``, ``most`` of
+        ``wire.REPORT``."""
+        query = [(name, str(value)) for name, value in wanted.items() if value is not None]
+        return cast("wire.Report", await self._json(wire.REPORT, query=query, timeout_s=REPORT_S))
 
     async def ask(self, text: str, *, speak: bool = False) -> wire.Turn:
         """One turn from typed text."""

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, cast
 
 from ondam import messages
 from ondam.control.wire import ErrorBody, Layer
-from ondam.errors import AudioError, ConfigError, ControlError, EngineError, ModelError, OndamError
+from ondam.errors import (
+    AudioError,
+    ConfigError,
+    ControlError,
+    EngineError,
+    JournalError,
+    ModelError,
+    OndamError,
+)
 
 if TYPE_CHECKING:  # for real it would load numpy, and clients are to start quickly
     from ondam.types import Language
@@ -19,6 +27,7 @@ LAYERS: dict[Layer, type[OndamError]] = {
     "model": ModelError,
     "engine": EngineError,
     "audio": AudioError,
+    "journal": JournalError,
     "ondam": OndamError,
 }
 

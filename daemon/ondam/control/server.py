@@ -14,12 +14,12 @@ from aiohttp.typedefs import Handler
 from ondam.control import wire
 from ondam.control.access import Access, listening_socket, peer_uid
 from ondam.control.api import Daemon
+from ondam.control.body import reader
 from ondam.control.calls import Calls
 from ondam.control.failure import body_of, status_of
 from ondam.control.openai import OpenAI
 from ondam.errors import ControlError, OndamError
 from ondam.messages import Phrase
-from ondam.types import Language
 
 MOST_CLIENTS = 64
 """Connections at once; one more is told so and closed."""
@@ -103,6 +103,7 @@ class Server:
             wire.STATUS: self._calls.status,
             wire.EVENTS: self._calls.events,
             wire.TURNS: self._calls.turns,
+            wire.REPORT: self._calls.report,
             wire.METRICS: self._calls.metrics,
             wire.ASK: self._calls.ask,
             wire.SAY: self._calls.say,
@@ -158,7 +159,7 @@ async def _failures(request: web.Request, handler: Handler) -> web.StreamRespons
         failure.__cause__ = error
     except OndamError as error:
         failure = error
-    described = body_of(failure, _reader(request))
+    described = body_of(failure, reader(request))
     status = status_of(failure)
     # What is left of a body that was refused is not read: the connection ends instead.
     headers = {"Connection": "close"} if request.body_exists and not request.content.at_eof() else None
@@ -182,10 +183,6 @@ async def _farewell(subscriber: web.WebSocketResponse, request: web.Request) -> 
         # It does not read, or left meanwhile: what is still to be sent to it is dropped.
         if request.transport is not None:
             request.transport.abort()
-
-
-def _reader(request: web.Request) -> Language:
-    return "ko" if request.headers.get("Accept-Language", "").lower().startswith("ko") else "en"
 
 
 class _Refusal(asyncio.Protocol):

@@ -34,7 +34,7 @@ DeviceState: TypeAlias = Literal["ok", "missing", "none", "muted"]
 EngineState: TypeAlias = Literal["starting", "loading", "ready", "restarting", "failed", "stopped"]
 """As ``supervisor.status`` says them; ``failed`` stays down until a person restarts it."""
 
-Layer: TypeAlias = Literal["ondam", "config", "control", "model", "engine", "audio"]
+Layer: TypeAlias = Literal["ondam", "config", "control", "model", "engine", "audio", "journal"]
 """Which of the exceptions in ``ondam.errors`` an error is."""
 
 
@@ -54,6 +54,14 @@ class Route:
 STATUS = Route("GET", "/api/status", "read", "", "`Status`")
 EVENTS = Route("GET", "/api/events", "read", "WebSocket", "`SnapshotEvent`, then the others as they happen")
 TURNS = Route("GET", "/api/turns", "read", "query `limit` (1 to 1000, else 20)", "`Turns`, newest first")
+REPORT = Route(
+    "GET",
+    "/api/report",
+    "read",
+    "query `since`, `until` (`2h`, `7d`, an ISO date or date and time), `session`, `plan` (beginning of the "
+    "conditions' name), `most` (1 to 1000000, else 20000)",
+    "`Report`",
+)
 METRICS = Route("GET", "/metrics", "read", "", "Prometheus text: turns, stages, engines (docs/metrics.md)")
 ASK = Route("POST", "/api/ask", "command", "`{text, speak?: bool}`", "`Turn`", 64 * KIB)
 SAY = Route("POST", "/api/say", "command", "`{text, language?: ko|en}`", "`Said`", 64 * KIB)
@@ -138,6 +146,7 @@ ROUTES: tuple[Route, ...] = (
     STATUS,
     EVENTS,
     TURNS,
+    REPORT,
     METRICS,
     ASK,
     SAY,
@@ -287,8 +296,52 @@ class Turns(TypedDict):
     turns: list[Turn]
 
 
+class Finding(TypedDict):
+    """What figures say should be looked at: ``severity`` is error, warning or info. Listed in
+    docs/report.md."""
+
+    code: str
+    severity: str
+    evidence: Mapping[str, object]
+    text: str
+    next: str
+
+
+class ReportGroup(TypedDict):
+    """Turns made under the same conditions. ``differs``: from the first group, as `{key, a, b}`.
+    ``drifting``: turns that are cold only because their median was not seen to stand still.
+    ``populations``: ``settled``, ``after_idle`` and ``cold``, each with the figures that docs/report.md
+    explains.
+    """
+
+    conditions: str | None
+    facts: Mapping[str, object] | None
+    turns: int
+    oldest: str
+    newest: str
+    moment: Mapping[str, object]
+    drifting: int
+    populations: Mapping[str, Mapping[str, object]]
+    findings: list[Finding]
+    differs: list[Mapping[str, object]]
+
+
+class Report(TypedDict):
+    """Answer of ``REPORT``: the conditions of the newest turn first. ``more``: older turns were left out;
+    ``skipped``: rows that could not be read.
+    """
+
+    turns: int
+    more: bool
+    skipped: int
+    groups: list[ReportGroup]
+
+
 class Status(TypedDict):
-    """The daemon at this moment. ``echo`` is null where no microphone hears the speaker."""
+    """The daemon at this moment. ``echo`` is null where no microphone hears the speaker.
+
+    ``report``: this daemon's last turns, as ``populations`` of name to turns, first audio and whole answer.
+    """
 
     version: str
     pid: int
@@ -303,6 +356,7 @@ class Status(TypedDict):
     faults: list[Fault]
     turns: int
     last_turn: Turn | None
+    report: Mapping[str, object]
     conditions: Mapping[str, object]
 
 

@@ -14,6 +14,7 @@ from ondam.control import wire
 from ondam.control.api import ChatAnswer
 from ondam.control.events import Broadcast
 from ondam.errors import ControlError, OndamError
+from ondam.journal.reading import Selection
 from ondam.pipeline.ports import SpeechStart, Transcript
 from ondam.types import Audio, Language, Mode, Samples
 
@@ -141,11 +142,16 @@ class FakeDaemon:
             "faults": self.faults,
             "turns": 3,
             "last_turn": turn(3),
+            "report": {"populations": {}},
             "conditions": {"cores": 2},
         }
 
     def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[wire.Event]]:
         return self.broadcast.subscribe(lambda: {"type": "snapshot", "status": self.status()})
+
+    async def report(self, selection: Selection, language: Language) -> wire.Report:
+        await self._note("report", selection, language)
+        return {"turns": 0, "more": False, "skipped": 0, "groups": []}
 
     def metrics(self) -> bytes:
         return b"ondam_up 1\n"
