@@ -124,6 +124,8 @@ class Session:
         """Computes what the next question will follow."""
         self._turns: dict[TurnId, Turn] = {}
         self._runners: dict[DraftId, DraftRunner] = {}
+        self._leaving: list[DraftRunner] = []
+        """Those of turns that are over, for as long as they take to let go of the engines."""
         self._early: set[DraftId] = set()
         """Drafts that were begun before their turn's endpoint."""
         self._utterances: dict[TurnId, Utterance] = {}
@@ -263,12 +265,14 @@ class Session:
 
     async def close(self) -> None:
         """End the turn under way and let go of the devices."""
-        runners = list(self._runners.values())
         self.stop()
         if (ahead := self._ahead) is not None:
             self._stop_computing_ahead()
             await asyncio.gather(ahead, return_exceptions=True)
-        for runner in runners:
+        for judging in self._judging:
+            judging.cancel()
+        await asyncio.gather(*self._judging, return_exceptions=True)
+        for runner in self._leaving:
             await runner.ended()
         await self.microphone.close()
         await self.speaker.close()
@@ -459,9 +463,13 @@ class Session:
 
     def _end(self, action: EndTurn) -> None:
         begun = self._turns.pop(action.turn)
+        if action.draft is not None:
+            self._gate.end(action.draft)
         turn = self._runners[action.draft].turn if action.draft in self._runners else begun
         llm_calls = sum(r.turn.llm_calls for r in self._runners.values() if r.turn.id == action.turn)
-        self._runners = {d: r for d, r in self._runners.items() if r.turn.id != action.turn}
+        gone = [r for r in self._runners.values() if r.turn.id == action.turn]
+        self._leaving = [r for r in (*self._leaving, *gone) if r.busy]
+        self._runners = {d: r for d, r in self._runners.items() if r not in gone}
         self._early &= self._runners.keys()
         if turn is not begun:
             turn.marks.at_ns |= begun.marks.at_ns

@@ -10,6 +10,7 @@ from tests.fakes.engines import ScriptedEngines
 from tests.fakes.virtual_time import virtual_time
 from tests.unit.test_session import Table, table, voice
 
+from ondam.dialog.events import SpeechStarted, VoiceNoticed
 from ondam.dialog.history import Exchange
 
 LONG = ["The first sentence is here. ", "Then the second one comes. ", "And then a third, ", "which ends."]
@@ -220,3 +221,31 @@ async def test_b21_after_six_interruptions_history_alternates_and_holds_only_wha
         if message["role"] == "assistant":
             assert LONG_TEXT.startswith(message["content"])
     assert [turn.outcome for turn in t.finished] == ["interrupted"] * 7 + ["answered"]
+
+
+@pytest.mark.parametrize("ms_before_its_end", [60, 30, 9, 5])
+@virtual_time
+async def test_b20_an_answer_that_ends_while_it_is_ducked_or_held_leaves_the_next_one_as_loud_as_ever(
+    ms_before_its_end: float,
+) -> None:
+    engines = ScriptedEngines(tokens=["Short."])
+    async with table(engines, full_duplex=True, drafts=NEW) as t:
+        t.microphone.play(voice(1.0))
+        await until_speaking(t)
+        ends = t.speaker.ends_at_ns()
+        assert ends is not None
+        # Frames of the detector are 32 ms and blocks 10: the moment is met by holding it by hand.
+        await asyncio.sleep(ends / 1e9 - asyncio.get_running_loop().time() - ms_before_its_end / 1000)
+        now_ns = round(asyncio.get_running_loop().time() * 1e9)
+        t.session.handle(VoiceNoticed(now_ns))
+        if ms_before_its_end <= 10:
+            t.session.handle(SpeechStarted(now_ns))
+        await asyncio.sleep(0.5)
+        engines.tokens = ["The next one is whole."]
+        t.session.stop()
+        over = t.session.next_turn()
+        t.microphone.play(voice(0.7, before=0.5))
+        turn = await asyncio.wait_for(over, 10)
+    assert t.finished[0].outcome == "answered"
+    assert (turn.outcome, turn.heard) == ("answered", "The next one is whole.")
+    assert np.abs(t.speaker.recording().samples[-24_000:]).max() > 900

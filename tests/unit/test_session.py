@@ -486,3 +486,20 @@ async def test_a_verdict_that_cannot_be_had_is_told_and_the_plain_window_decides
         turn = await t.speak(voice(1.0))
     assert 600 <= turn.as_json()["stages_ms"]["endpoint"] <= 664
     assert {"type": "notice", "session": "test", "code": "end_of_turn_failed"} in t.changes
+
+
+@virtual_time
+async def test_what_was_stopped_has_let_go_of_everything_when_the_session_is_closed() -> None:
+    engines = ScriptedEngines(ttft_s=5.0)
+    async with table(engines) as t:
+        t.microphone.play(voice(1.0))
+        while t.session.phase != "thinking":
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.5)
+        assert engines.running == 1
+        t.session.stop()
+        await t.session.close()
+        assert engines.running == 0
+        hearing = {task for task in asyncio.all_tasks() if task.get_name().startswith("Task-")}
+        assert asyncio.all_tasks() == hearing
+        assert len(hearing) == 2, "this test, and the microphone"

@@ -63,6 +63,14 @@ class Gate:
         # Also when nothing is to come: a write may wait for a speaker that has just been given up.
         self._speaker.flush()
 
+    def end(self, draft: DraftId) -> None:
+        """Nothing more of this draft comes. What comes next is not as quiet as this one was at its end."""
+        if self._open != draft:
+            return
+        self._open = None
+        self._held_back = False
+        self._speaker.level(1.0)
+
     def level(self, draft: DraftId, gain: float) -> None:
         """How loud this draft plays: 1.0 as it was made; 0.0 holds it back, and nothing is lost."""
         if self._open != draft:

@@ -217,6 +217,11 @@ class DraftRunner:
             self.turn.heard = text
         return Heard(self._clock(), self.draft, text)
 
+    @property
+    def busy(self) -> bool:
+        """Some task of this draft still runs."""
+        return bool(self._tasks)
+
     async def ended(self) -> None:
         """Return when no task of this draft runs any more."""
         if self._tasks:
@@ -389,9 +394,10 @@ async def _ahead(clauses: AsyncGenerator[Clause, None]) -> AsyncGenerator[Clause
             await waiting.put(None)
 
     maker = asyncio.create_task(make(), name="clauses")
+    taking: asyncio.Task[Clause | BaseException | None] | None = None
     try:
         while True:
-            taking = asyncio.ensure_future(waiting.get())
+            taking = asyncio.create_task(waiting.get(), name="next clause")
             await asyncio.wait({taking, maker}, return_when=asyncio.FIRST_COMPLETED)
             if not taking.done() and waiting.empty():
                 taking.cancel()
@@ -405,6 +411,8 @@ async def _ahead(clauses: AsyncGenerator[Clause, None]) -> AsyncGenerator[Clause
             yield piece
     finally:
         maker.cancel()
+        if taking is not None:
+            taking.cancel()
         await asyncio.gather(maker, return_exceptions=True)
 
 
