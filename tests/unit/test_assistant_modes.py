@@ -61,6 +61,7 @@ class Table:
         monkeypatch.setattr("ondam.assistant.time.monotonic_ns", now_ns)
         monkeypatch.setattr(module, "Switchboard", lambda *_: engines)
         monkeypatch.setattr(Assistant, "conditions", lambda self: {})
+        monkeypatch.setattr(Assistant, "_lasting", lambda self: None)  # these engines report nothing
         overrides = {"language": "en", "listen": listen}
         self.assistant = Assistant(
             config=load(None, overrides),
@@ -68,7 +69,7 @@ class Table:
             plan=cast(Any, SimpleNamespace(launched=())),
             fleet=cast(Any, fleet),
             engines={},
-            recorder=cast(Any, SimpleNamespace(lost=0, record=self.turns.append)),
+            recorder=cast(Any, SimpleNamespace(lost=0, record=lambda turn, row: self.turns.append(turn))),
             voice=Loud,
             end_of_turn=None,
             end=lambda *, asked: self.ends.append(asked),

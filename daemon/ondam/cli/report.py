@@ -210,7 +210,8 @@ def _conditions(group: Mapping[str, Any]) -> Iterator[str]:
         power=power or "–",
     )
     engines = facts.get("engines")
-    for stage, engine in engines.items() if isinstance(engines, dict) else ():
+    for stage in ("stt", "llm", "tts"):
+        engine = engines.get(stage) if isinstance(engines, dict) else None
         if not isinstance(engine, dict):
             continue
         told = (
@@ -249,6 +250,8 @@ def _population(name: str, figures: Mapping[str, Any], drifting: int) -> Iterato
     )
     if name == "cold" and drifting:
         yield "  " + say("report_drifting", count=drifting)
+    if figures["written"]:
+        yield "  " + say("report_written", count=figures["written"])
     if figures["unanswered"]:
         told = (f"{named('cli_outcome_', what)} {count}" for what, count in figures["unanswered"].items())
         yield "  " + say("report_unanswered", outcomes=", ".join(told))

@@ -1,7 +1,8 @@
 """A report made by a process of its own.
 
-Ten thousand turns take a second of computing and ten megabytes. In the daemon both would come at the cost
-of the turn that runs meanwhile (Python has one lock), so that asking how quick it is would make it slower.
+Twenty thousand turns take two seconds of computing and fifty megabytes. In the daemon both would come at
+the cost of the turn that runs meanwhile (Python has one lock), so that asking how quick it is would make it
+slower.
 """
 
 from __future__ import annotations

@@ -182,7 +182,14 @@ def population(turns: Sequence[Figures], budget_ms: float | None) -> dict[str, A
     return {
         "turns": len(turns),
         "answered": len(answered),
-        "unanswered": dict(Counter(t.outcome for t in turns if not t.answered)),
+        "written": sum(1 for turn in turns if _is_written(turn)),
+        "unanswered": dict(
+            Counter(
+                "unheard" if turn.outcome == "answered" else turn.outcome
+                for turn in turns
+                if not turn.answered and not _is_written(turn)
+            )
+        ),
         "typed": len(answered) - len(spoken),
         "first_audio_ms": {**distribution(turn.first_audio_ms for turn in spoken), "over_budget": len(over)},
         "typed_first_audio_ms": distribution(turn.first_audio_ms for turn in answered if turn.typed),
@@ -279,6 +286,11 @@ def _is_over(turn: Figures, budget_ms: float | None) -> bool:
     if turn.over_budget is not None:
         return turn.over_budget
     return budget_ms is not None and (turn.first_audio_ms or 0.0) > budget_ms
+
+
+def _is_written(turn: Figures) -> bool:
+    """Typed, and answered in writing alone: there was nothing to hear."""
+    return turn.typed and turn.outcome == "answered" and turn.first_audio_ms is None
 
 
 def _longest(turn: Figures) -> str | None:

@@ -233,6 +233,14 @@ def test_typed_questions_count_from_another_moment_and_stand_apart() -> None:
     assert settled["typed_first_audio_ms"]["max"] == 150.0
 
 
+def test_what_was_answered_in_writing_is_neither_failed_nor_in_a_figure() -> None:
+    written = row(20) | {"first_audio_ms": None, "answer_ms": None, "marks_ms": {"llm_sent": 0.0}}
+    unheard = row(21) | {"first_audio_ms": None, "answer_ms": None}
+    settled = made([*(row(n) for n in range(10)), written, unheard])["populations"]["settled"]
+    assert (settled["turns"], settled["answered"], settled["written"]) == (12, 10, 1)
+    assert settled["unanswered"] == {"unheard": 1}
+
+
 def test_rows_of_an_older_version_and_failed_ones_lack_most_and_are_read() -> None:
     failed = figures({"clip": "a.wav", "outcome": "failed", "first_audio_ms": None, "error": {}})
     assert (failed.answered, failed.population) == (False, "cold")
