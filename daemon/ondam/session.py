@@ -234,6 +234,7 @@ class Session:
             # The user was quicker than the button: what they are saying is what is wanted.
             number = self._state.phase.turn
             over = self._waiting.setdefault(number, asyncio.get_running_loop().create_future())
+            self.handle(ListenRequested(self._clock(), patience_s * 1000))
             return await self._ended(number, over)
         return await self._turn_begun_by(ListenRequested(self._clock(), patience_s * 1000))
 

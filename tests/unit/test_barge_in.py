@@ -249,3 +249,34 @@ async def test_b20_an_answer_that_ends_while_it_is_ducked_or_held_leaves_the_nex
     assert t.finished[0].outcome == "answered"
     assert (turn.outcome, turn.heard) == ("answered", "The next one is whole.")
     assert np.abs(t.speaker.recording().samples[-24_000:]).max() > 900
+
+
+@virtual_time
+async def test_a_cough_while_the_model_is_still_waited_for_does_not_cost_the_answer() -> None:
+    engines = ScriptedEngines(ttft_s=4.0)
+    async with table(engines, full_duplex=True) as t:
+        over = t.session.next_turn()
+        t.microphone.play(voice(1.0))
+        while t.session.phase != "thinking":
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(2.0)  # too late to be taken back
+        engines.heard = ""
+        t.microphone.play(voice(0.2, before=0))
+        turn = await over
+    assert (turn.outcome, turn.heard) == ("answered", "It is three. Good bye.")
+    assert len(engines.asked) == 1
+
+
+@virtual_time
+async def test_a_cough_over_the_end_of_a_short_answer_does_not_make_it_be_said_again() -> None:
+    engines = ScriptedEngines(tokens=["Three o'clock."])
+    async with table(engines, full_duplex=True, end_of_turn=_complete) as t:
+        over = t.session.next_turn()
+        t.microphone.play(voice(1.0))
+        await until_speaking(t, 0.55)
+        t.microphone.play(voice(0.15, before=0))
+        turn = await over
+        await asyncio.sleep(3)
+    assert (turn.outcome, turn.heard) == ("answered", "Three o'clock.")
+    assert engines.said == ["Three o'clock."]
+    assert t.session.history.exchanges == (Exchange("What time is it?", "Three o'clock."),)

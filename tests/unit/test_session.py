@@ -465,6 +465,17 @@ async def test_the_button_takes_what_is_being_said_already() -> None:
 
 
 @virtual_time
+async def test_the_button_takes_what_is_being_said_already_also_where_a_name_is_wanted() -> None:
+    async with table(ScriptedEngines()) as t:
+        t.session.set_mode("name")
+        t.microphone.play(voice(1.0))
+        while t.session.phase != "hearing":
+            await asyncio.sleep(0.01)
+        turn = await t.session.listen(5.0)
+    assert (turn.outcome, turn.transcript) == ("answered", "What time is it?")
+
+
+@virtual_time
 async def test_a_microphone_that_goes_away_drops_the_draft_and_counts_it() -> None:
     async with table(ScriptedEngines()) as t:
         over = t.session.next_turn()

@@ -127,13 +127,18 @@ def _silenced(state: State) -> Step:
         case Listening():
             return state, ()
         case Hearing() as phase:
+            begun = _begun_in(phase)
+            state = _remembering(state, begun) if begun else state
             state, stopped = _stopped_over(state, phase)
-            state, actions = _unheard(state, phase, "stopped")
+            state, actions = _unheard(state, phase, "stopped", begun.draft if begun else None)
             return state, (*stopped, *actions)
         case Recognizing(turn=turn, draft=draft) as phase:
+            begun = _begun_in(phase)
+            state = _remembering(state, begun) if begun else state
             state, stopped = _stopped_over(state, phase)
             listening = replace(state, phase=Listening())
-            return listening, (*stopped, Cancel(turn, draft), EndTurn(turn, draft, "stopped"))
+            told = begun.draft if begun else draft
+            return listening, (*stopped, Cancel(turn, draft), EndTurn(turn, told, "stopped"))
         case Answering(turn=turn, draft=draft) as phase:
             remembering = replace(_remembering(state, phase), phase=Listening())
             return remembering, (Cancel(turn, draft), EndTurn(turn, draft, "stopped"))
@@ -141,12 +146,17 @@ def _silenced(state: State) -> Step:
             assert_never(state.phase)
 
 
-def _unheard(state: State, phase: Hearing, outcome: Outcome) -> Step:
-    """The turn ends before its endpoint."""
+def _begun_in(phase: Hearing | Recognizing) -> Answering | None:
+    """The answer of this very turn, where one is held."""
+    return phase.over if phase.over and phase.over.turn == phase.turn else None
+
+
+def _unheard(state: State, phase: Hearing, outcome: Outcome, told: DraftId | None = None) -> Step:
+    """The turn ends before its endpoint. ``told``: the draft that something was heard of."""
     return replace(state, phase=Listening()), (
         *_dropped(phase),
         CloseUtterance(phase.turn),
-        EndTurn(phase.turn, None, outcome),
+        EndTurn(phase.turn, told, outcome),
     )
 
 
@@ -171,16 +181,9 @@ def _speech_started(state: State, at_ns: Nanoseconds) -> Step:
     match phase:
         case Hearing():
             return state, ()
-        case Answering() if phase.heard is not None or state.attention.picky:
-            # Also before it is heard, where the voice may be meant for somebody else.
-            quieter = Duck if state.attention.picky else Hold
-            held = quieter(phase.turn, phase.draft)
-            if _can_be_taken_back(state, phase, at_ns):
-                again = Hearing(phase.turn, to_us=phase.to_us, made=phase.made, over=phase)
-                return replace(state, phase=again), (held, ReopenUtterance(phase.turn))
-            state, turn = _new_turn(state)
-            return replace(state, phase=Hearing(turn, to_us=to_us, over=phase)), (held, OpenUtterance(turn))
-        case Recognizing() | Answering() if _can_be_taken_back(state, phase, at_ns):
+        case Recognizing() | Answering() if _unheard_yet(state, phase) and _can_be_taken_back(
+            state, phase, at_ns
+        ):
             # A false endpoint: both pieces are one utterance, one turn.
             over = phase.over if isinstance(phase, Recognizing) else None
             hearing = Hearing(phase.turn, to_us=phase.to_us, made=phase.made, over=over)
@@ -188,12 +191,26 @@ def _speech_started(state: State, at_ns: Nanoseconds) -> Step:
                 Cancel(phase.turn, phase.draft),
                 ReopenUtterance(phase.turn),
             )
-        case Listening() | Recognizing() | Answering():
+        case Answering():
+            # Also before it is heard: the voice may be a cough, or meant for somebody else.
+            quieter = Duck if state.attention.picky else Hold
+            held = quieter(phase.turn, phase.draft)
+            if _can_be_taken_back(state, phase, at_ns):
+                again = Hearing(phase.turn, to_us=phase.to_us, made=phase.made, over=phase)
+                return replace(state, phase=again), (held, ReopenUtterance(phase.turn))
+            state, turn = _new_turn(state)
+            return replace(state, phase=Hearing(turn, to_us=to_us, over=phase)), (held, OpenUtterance(turn))
+        case Listening() | Recognizing():
             state, silenced = _silenced(state)
             state, turn = _new_turn(state)
             return replace(state, phase=Hearing(turn, to_us=to_us)), (*silenced, OpenUtterance(turn))
         case _:
             assert_never(phase)
+
+
+def _unheard_yet(state: State, phase: Recognizing | Answering) -> bool:
+    """Nothing would be lost if it were begun anew, and whoever speaks now goes on."""
+    return isinstance(phase, Recognizing) or (phase.heard is None and not state.attention.picky)
 
 
 def _can_be_taken_back(state: State, phase: Recognizing | Answering, at_ns: Nanoseconds) -> bool:
@@ -202,11 +219,14 @@ def _can_be_taken_back(state: State, phase: Recognizing | Answering, at_ns: Nano
 
 def _by_hand(state: State, event: ListenRequested | Pressed) -> Step:
     pressed = isinstance(event, Pressed)
-    if pressed and isinstance(state.phase, Hearing):
+    if isinstance(state.phase, Hearing):
         # Who was quicker than their finger has begun already.
         state, stopped = _stopped_over(state, state.phase)
-        assert isinstance(state.phase, Hearing)
-        return replace(state, phase=replace(state.phase, pressed=True, to_us=True)), stopped
+        phase = state.phase
+        assert isinstance(phase, Hearing)
+        if phase.draft and phase.draft.unmeant:  # its words count after all
+            stopped, phase = (*stopped, *_dropped(phase)), replace(phase, draft=None)
+        return replace(state, phase=replace(phase, pressed=phase.pressed or pressed, to_us=True)), stopped
     state, silenced = _silenced(state)
     state, turn = _new_turn(state)
     patience_ms = float("inf") if isinstance(event, Pressed) else event.patience_ms
@@ -381,6 +401,10 @@ def _resumed_over(state: State, phase: Hearing | Recognizing, outcome: Outcome) 
         actions = (*actions, CloseUtterance(phase.turn, meant=over.turn != phase.turn))
     if over.turn != phase.turn:
         actions = (*actions, EndTurn(phase.turn, None, outcome))
+    if over.done:
+        ended = over.excuse or ("said" if over.question is None else "answered")
+        state = replace(_remembering(state, over), phase=Listening())
+        return state, (*actions, EndTurn(over.turn, over.draft, ended))
     return replace(state, phase=over), (*actions, Resume(over.turn, over.draft))
 
 
@@ -388,8 +412,8 @@ def _means_it(state: State, over: Answering, turn: TurnId, question: str | None)
     """Whether these words, said over an answer, are meant."""
     if question is None or not state.attention.interrupts(question):
         return False
-    # With the same words as before nothing was added to the question that is being answered.
-    return over.turn != turn or question != over.question
+    # With the same words as before nothing was added to the question, or the call, that is being answered.
+    return over.turn != turn or (question or None) != over.question
 
 
 # What comes of it.
@@ -496,6 +520,9 @@ def _of_the_held(
         after, actions = _of_an_answer(replace(state, phase=over), event)
         left = after.phase if isinstance(after.phase, Answering) else None
         return replace(after, phase=replace(phase, over=left)), actions
+    if isinstance(event, Answered) and (over.heard or over.excuse):
+        # It is the answer, unless the user says more.
+        return replace(state, phase=replace(phase, over=replace(over, done=True))), ()
     return replace(state, phase=replace(phase, over=None)), (Cancel(over.turn, over.draft),)
 
 

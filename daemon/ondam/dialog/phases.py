@@ -54,6 +54,8 @@ class Answering:
     endpoint_ns: Nanoseconds | None = None
     made: int = 1
     to_us: bool = False
+    done: bool = False
+    """It came to its end while it was held."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,8 +79,8 @@ class Gate:
         self._held_back = not gain
         if gain:
             self._dropped_at_ns = None
-        elif (self._speaker.ends_at_ns() or 0) > now_ns:
-            self._dropped_at_ns = now_ns
+        else:  # what is written while it is held is not in the room
+            self._dropped_at_ns = min(self._speaker.ends_at_ns() or 0, now_ns)
         self._speaker.level(gain)
 
     def cue(self, samples: Samples) -> None:

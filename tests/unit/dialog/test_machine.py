@@ -291,10 +291,60 @@ def test_muting_drops_what_is_being_said_and_lets_a_held_answer_go_on() -> None:
     assert run(state, SpeechStarted(5))[1] == []
 
 
-def test_going_on_before_the_answer_sounds_cancels_it() -> None:
+def test_a_voice_before_the_answer_sounds_holds_it_and_ends_it_when_it_is_meant() -> None:
     state, _ = run(fresh(), SpeechStarted(0), Pause(1, 600), Transcribed(2, A, "one"))
     state, done = run(state, SpeechStarted(3))
-    assert done == [Cancel(ONE, A), EndTurn(ONE, A, "stopped"), OpenUtterance(TWO)]
+    assert done == [Hold(ONE, A), OpenUtterance(TWO)]
+    state, done = run(state, SpeechSure(4))
+    assert done == [Cancel(ONE, A), EndTurn(ONE, A, "interrupted")]
+    assert state.history.exchanges == ()
+
+
+def test_a_cough_before_the_answer_sounds_does_not_cost_it() -> None:
+    state, _ = run(fresh(), Asked(0, "one", aloud=True), SpeechStarted(3), Pause(4, 600))
+    state, done = run(state, Transcribed(5, B, ""))
+    assert done == [Cancel(TWO, B), EndTurn(TWO, None, "no_speech"), Resume(ONE, A)]
+    assert isinstance(state.phase, Answering)
+    assert state.phase.draft == A
+
+
+def test_a_cough_over_the_end_of_an_answer_does_not_make_it_be_said_again() -> None:
+    for said, asked in (("one", "one"), ("Ondam", None)):
+        state = replace(smart(), attention=Attention("name", ("Ondam",), "en"))
+        words = "Ondam" if asked is None else "Ondam, one"
+        state, _ = run(state, SpeechStarted(0), Pause(1, 600), Transcribed(2, A, words), Heard(3, A, said))
+        state, done = run(state, SpeechStarted(4), Answered(5, A, spoken=True))
+        assert done == [Duck(ONE, A), ReopenUtterance(ONE)]
+        state, done = run(state, Pause(6, 600), Transcribed(7, B, words))
+        assert [action for action in done if isinstance(action, EndTurn | Respond | Acknowledge)] == [
+            EndTurn(ONE, A, "answered" if asked else "said")
+        ]
+        assert state.phase == Listening()
+        assert state.history.exchanges == ((Exchange(asked, said),) if asked else ())
+
+
+def test_more_words_over_the_end_of_an_answer_are_answered_with_the_first_ones() -> None:
+    state, _ = run(smart(), SpeechStarted(0), Pause(1, 600), Transcribed(2, A, "one"), Heard(3, A, "1"))
+    state, _ = run(state, SpeechStarted(4), Answered(5, A, spoken=True), Pause(6, 600))
+    state, done = run(state, Transcribed(7, B, "one and two"))
+    assert done == [Cancel(ONE, A), Commit(ONE, B), Respond(ONE, B, "one and two", (), aloud=True)]
+
+
+def test_stopping_while_an_answer_is_held_that_may_be_taken_back_keeps_what_was_heard() -> None:
+    state, _ = run(smart(), SpeechStarted(0), Pause(1, 600), Transcribed(2, A, "one"), Heard(3, A, "1"))
+    state, done = run(state, SpeechStarted(4), StopRequested(5))
+    assert done[-1] == EndTurn(ONE, A, "stopped")
+    assert state.history.exchanges == (Exchange("one", "1"),)
+    assert state.phase == Listening()
+
+
+def test_a_button_that_comes_after_the_first_words_makes_them_count_without_a_name() -> None:
+    for button in (Pressed(3), ListenRequested(3, 5000)):
+        state = replace(smart(), attention=Attention("name", ("Ondam",), "en"))
+        state, _ = run(state, SpeechStarted(0), Pause(1, 64), Transcribed(2, A, "What time is it?"))
+        state, done = run(state, button, Released(4), Pause(4, 600), Transcribed(5, B, "What time is it?"))
+        assert done[0] == Cancel(ONE, A)
+        assert done[-1] == Respond(ONE, B, "What time is it?", (), aloud=True)
 
 
 def test_stopping_keeps_in_history_only_what_was_heard() -> None:
@@ -503,7 +553,7 @@ def test_a_false_endpoint_is_taken_back_and_both_pieces_are_one_turn() -> None:
 def test_what_is_said_later_than_the_take_back_window_is_a_new_turn() -> None:
     state, _ = run(smart(), SpeechStarted(0), Pause(0, 600), Transcribed(1, A, "one"))
     _, done = run(state, SpeechStarted(1501 * MS))
-    assert done == [Cancel(ONE, A), EndTurn(ONE, A, "stopped"), OpenUtterance(TWO)]
+    assert done == [Hold(ONE, A), OpenUtterance(TWO)]
 
 
 def test_a_draft_that_failed_is_excused_only_once_the_user_has_finished() -> None:
