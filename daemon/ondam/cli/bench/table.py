@@ -1,0 +1,98 @@
+"""A run as a table for a person, and what keeps its figures from meaning what they seem to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ondam.messages import reader_language, text
+
+if TYPE_CHECKING:
+    from ondam.types import Language
+
+PERCENTILES = ("p50", "p90", "p95", "p99", "max", "n")
+
+
+def draw(result: Mapping[str, Any]) -> None:
+    """On stdout."""
+    from rich.console import Console
+    from rich.table import Table
+
+    language = reader_language()
+    table = Table(box=None, pad_edge=False)
+    for title in ("ms", *PERCENTILES):
+        table.add_column(title, justify="left" if title == "ms" else "right")
+
+    def row(name: str, figures: Mapping[str, Any]) -> None:
+        table.add_row(name, *("–" if figures[key] is None else str(figures[key]) for key in PERCENTILES))
+
+    def side(figures: Mapping[str, Any]) -> None:
+        row(text("stage_first_audio", language), figures["first_audio_ms"])
+        for stage, told in figures["stages_ms"].items():
+            row("  " + text(f"stage_{stage}", language), told)
+        row(text("bench_engines", language), figures["engines_own_ms"])
+        row(text("bench_answer", language), figures["answer_ms"])
+
+    side(result)
+    row(text("bench_raw", language), result["engine_sum_ms"])
+    if (other := result.get("against")) is not None:
+        table.add_section()
+        table.add_row(text("bench_against", language, settings=_written(other["settings"])))
+        side(other)
+        row(text("bench_difference", language), result["difference_ms"])
+    console = Console()
+    console.print(table)
+    facts = result["conditions"]
+    console.print(
+        text(
+            "bench_conditions",
+            language,
+            over=result["over_budget"],
+            budget=facts["budget_ms"],
+            failed=result["failed"],
+            settled=facts["settled_turns"],
+            turns=len(result["turns"]),
+            cores=facts["cores"],
+            load=facts["load_average_1min"],
+        )
+    )
+    for figures in (result, other):
+        for line in _doubts(figures, language) if figures is not None else ():
+            console.print(line, style="yellow")
+    if result["raw_failed"]:
+        console.print(text("bench_raw_failed", language, count=result["raw_failed"]), style="red")
+
+
+def _doubts(figures: Mapping[str, Any], language: Language) -> list[str]:
+    """What keeps a figure from meaning what it seems to, and every turn that failed."""
+    doubts = [
+        text("bench_turn_failed", language, clip=turn["clip"], reason=_reason(turn, language))
+        for turn in figures["turns"]
+        if turn["outcome"] != "answered" or turn["first_audio_ms"] is None
+    ]
+    for code, count in (
+        ("bench_from_cache", figures["prompts"]["whole_from_cache"]),
+        ("bench_cut_short", figures["cut_short"]),
+        ("bench_misheard", figures["misheard"]),
+        ("bench_taken_back", figures["taken_back"]),
+    ):
+        if count:
+            doubts.append(text(code, language, count=count))
+    return doubts
+
+
+def _reason(turn: Mapping[str, Any], language: Language) -> str:
+    if "error" in turn:
+        return str(turn["error"]["text"])
+    from ondam.messages import catalog
+
+    outcome = f"cli_outcome_{turn['outcome']}"
+    return text(turn["fault"] or (outcome if outcome in catalog() else "bench_unheard"), language)
+
+
+def _written(settings: Mapping[str, Any], prefix: str = "") -> str:
+    """Nested tables as ``KEY=VALUE,KEY=VALUE``."""
+    return ",".join(
+        _written(value, f"{prefix}{key}.") if isinstance(value, Mapping) else f"{prefix}{key}={value}"
+        for key, value in settings.items()
+    )
