@@ -4,7 +4,7 @@
     .venv/bin/python script/measure_spin.py [--engine llama_server] [--rounds 10]
 
 One process of the engine for each value, all resident, asked in turn in random order; beside them nothing,
-one or two programs that only compute. Then the voice: its first sound while the model writes on, as in a turn.
+one or two programs that only compute. Then the voice: its first sound while the model writes, as in a turn.
 Prints Markdown. Run it on a quiet machine; the load is part of the result.
 """
 
