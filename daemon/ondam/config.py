@@ -64,7 +64,7 @@ class DetectConfig(Table):
 
     threshold: Probability
     release: Probability
-    min_speech_ms: PositiveInt
+    min_speech_ms: Annotated[int, pydantic.Field(gt=0, le=1000)]
     speech_ms: PositiveInt
     pre_roll_ms: Annotated[int, pydantic.Field(ge=300, le=5000)]
     max_utterance_s: Annotated[int, pydantic.Field(ge=5, le=1800)]

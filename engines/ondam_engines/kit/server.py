@@ -27,6 +27,10 @@ __all__ = ["LIMITS", "Intake", "Limits", "Server", "Service", "run"]
 
 _LOG = logging.getLogger(__name__)
 
+ENDING_S = 0.1
+"""How long a request that follows an answer at once waits for what made it to end. One that comes while the
+answer is still being made is refused that much later."""
+
 STOP_PATIENCE_S = 1.0
 """How long a stopping engine waits for its model's next stop point; docs/engines.md allows 2 s in all."""
 
@@ -188,6 +192,9 @@ class _Connection:
         elif event.type == "describe":
             await self._write(self._server.service.info())
         elif (work := self._intake.take(event)) is not None:
+            if self._job is not None and self._answering is not None:
+                # Its last event may be out while its thread still puts things away.
+                await asyncio.wait({self._answering}, timeout=ENDING_S)
             if self._job is not None:
                 raise RequestError("bad_request", "a second request before the first was answered")
             self._job = self._server.worker.submit(work)
