@@ -10,6 +10,7 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Protocol, cast
 
 import psutil
@@ -209,9 +210,10 @@ class Assistant:
 
     def _new_session(self, **ports: Any) -> Session:
         self._sessions += 1
+        config = ports.pop("config", self.config)
         return Session(
             f"{self._run}-{self._sessions}",
-            config=ports.pop("config", self.config),
+            config=config,
             language=ports.pop("language", self.language),
             engines=self._engines,
             voice=ports.pop("voice", None) or self._voice(),
@@ -219,7 +221,7 @@ class Assistant:
             clock=time.monotonic_ns,
             phrases=self._phrases,
             on_battery=on_battery,
-            finished=self._turn_finished,
+            finished=partial(self._turn_finished, config),
             changed=lambda event: self._broadcast.publish(cast(wire.Event, event)),
             **ports,
         )
@@ -433,7 +435,7 @@ class Assistant:
 
     def conditions(self) -> dict[str, Any]:
         """What every number travels with."""
-        lasting = self._lasting()
+        lasting = self._lasting(self.config)
         return {
             "name": lasting.name,
             **lasting.facts,
@@ -446,7 +448,10 @@ class Assistant:
             "daemon_rss_mib": round(psutil.Process().memory_info().rss / 2**20, 1),
         }
 
-    def _lasting(self) -> Conditions:
+    def _lasting(self, config: Config) -> Conditions:
+        """``config``: the conversation's. One with settings of its own has conditions of its own."""
+        if (config.endpoint, config.drafts) != (self.config.endpoint, self.config.drafts):
+            return Conditions.of(lasting_of(config, self.language, self._plan, self._fleet))
         if self._conditions is None:
             self._conditions = Conditions.of(lasting_of(self.config, self.language, self._plan, self._fleet))
         return self._conditions
@@ -520,9 +525,9 @@ class Assistant:
     def _wire_turn(self, turn: Turn) -> wire.Turn:
         return cast(wire.Turn, turn.as_json())
 
-    def _turn_finished(self, turn: Turn) -> None:
+    def _turn_finished(self, config: Config, turn: Turn) -> None:
         began = time.thread_time_ns()
-        self._note(turn)
+        self._note(turn, config)
         self._noting_ns += time.thread_time_ns() - began
         self._ahead(asyncio.to_thread(self._afterwards, cast(wire.Turn, self._last_turn)))
 
@@ -532,8 +537,8 @@ class Assistant:
         self._summary.add(turn)
         give_back()
 
-    def _note(self, turn: Turn) -> None:
-        turn.conditions = self._lasting()
+    def _note(self, turn: Turn, config: Config) -> None:
+        turn.conditions = self._lasting(config)
         turn.moment = at_the_moment()
         self._turns += 1
         self._last_turn = turn.as_json()

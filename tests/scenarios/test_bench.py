@@ -63,6 +63,9 @@ def test_stub_engines_measure_the_daemon_alone(tmp_path: Path) -> None:
     assert process.returncode == 0, errors.decode()
     told = json.loads(out)
     assert all(is_answered(turn) for turn in told["turns"] + told["against"]["turns"])
+    named = [{turn["conditions"] for turn in side["turns"]} for side in (told, told["against"])]
+    assert [len(names) for names in named] == [1, 1], "each side under conditions of its own"
+    assert named[0] != named[1]
     assert told["failed"] == told["cut_short"] == told["raw_failed"] == 0
     assert told["engines_own_ms"]["p50"] == CHAIN_MS
     # The stubs take no less than they say, without the daemon and with it.

@@ -61,7 +61,7 @@ class Table:
         monkeypatch.setattr("ondam.assistant.time.monotonic_ns", now_ns)
         monkeypatch.setattr(module, "Switchboard", lambda *_: engines)
         monkeypatch.setattr(Assistant, "conditions", lambda self: {})
-        monkeypatch.setattr(Assistant, "_lasting", lambda self: None)  # these engines report nothing
+        monkeypatch.setattr(Assistant, "_lasting", lambda self, config: None)  # these engines report nothing
         overrides = {"language": "en", "listen": listen}
         self.assistant = Assistant(
             config=load(None, overrides),
