@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import click
 
 from ondam.errors import ControlError, EngineError
 from ondam.messages import reader_language, text
-from ondam.places import Places
+from ondam.places import Places, places
 from ondam.supervisor.leash import leashed
 
 DAEMON_READY_S = 180.0
@@ -26,11 +28,12 @@ DAEMON_ENDS_S = 10.0
 
 @asynccontextmanager
 async def own_daemon(
-    here: Places, settings: Mapping[str, str], *, alone: bool = False
+    here: Places, settings: Mapping[str, str], *, alone: bool = False, home: Path | None = None
 ) -> AsyncIterator[None]:
     """The daemon that runs already, or one of our own for as long as the command lasts.
 
-    ``alone``: only one of our own will do. Raises ControlError ``daemon_in_the_way`` when another runs.
+    ``alone``: only one of our own will do. ``home``: its ONDAM_HOME, where ``here`` is not this process's own
+    (``home_beside``). Raises ControlError ``daemon_in_the_way`` when another runs.
     """
     if await _runs(here):
         if alone:
@@ -46,7 +49,12 @@ async def own_daemon(
     with errors.open("wb") as log:
         # A session of its own: Ctrl-C in the terminal ends the command, and the command ends its daemon.
         process = await asyncio.create_subprocess_exec(
-            *leashed(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            *leashed(command),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env=None if home is None else {**os.environ, "ONDAM_HOME": str(home)},
         )
     try:
         async with _ended_by_sigterm():
@@ -60,6 +68,17 @@ async def own_daemon(
             except TimeoutError:
                 process.kill()
                 await process.wait()
+
+
+@contextmanager
+def home_beside(here: Places) -> Iterator[tuple[Path, Places]]:
+    """A home, and its places, for a second daemon: the same configuration, engines and models, a state and
+    sockets of its own. Gone afterwards, its journal with it."""
+    with tempfile.TemporaryDirectory(prefix="ondam-") as folder:
+        home = Path(folder)
+        for name, there in (("config", here.config), ("data", here.data)):
+            (home / name).symlink_to(there)
+        yield home, places({**os.environ, "ONDAM_HOME": folder})
 
 
 async def _until_it_answers(here: Places, process: asyncio.subprocess.Process, errors: Path) -> None:

@@ -30,8 +30,10 @@ limit."""
 
 MAGIC = b"SQLite format 3\x00"
 
-OF_THE_MOMENT = frozenset({"name", "load_average_1min", "power", "uptime_s", "daemon_rss_mib"})
-"""What ``status["conditions"]`` holds beside what stays the same."""
+OF_THE_MOMENT = frozenset(
+    {"name", "load_average_1min", "power", "uptime_s", "daemon_rss_mib", "measuring_ms", "run"}
+)
+"""What ``status["conditions"]`` holds beside what stays the same; ``run`` is what ``ondam bench`` adds."""
 
 AGO = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -215,6 +217,9 @@ def _rows(path: Path, whole: object, made: Read) -> Iterable[object]:
     made.facts |= {None: facts, name if isinstance(name, str) else None: facts}
     against = whole.get("against")
     if isinstance(against, dict) and isinstance(others := against.get("turns"), list):
+        if isinstance(own := against.get("conditions"), dict) and isinstance(own.get("name"), str):
+            made.facts[own["name"]] = {key: value for key, value in own.items() if key not in OF_THE_MOMENT}
+            return [*rows, *others]
         settings = against.get("settings")
         laid = _over(facts, settings if isinstance(settings, dict) else {})
         other = Conditions.of(laid).name

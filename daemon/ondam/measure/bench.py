@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ondam.control.client import Client
 from ondam.errors import ControlError, EngineError, OndamError
+from ondam.measure.compare import FIGURES, within
 from ondam.measure.distribution import differences, distribution, prompts, summary
 from ondam.measure.raw import RawEngines, RawTimes
 from ondam.messages import reader_language
@@ -17,7 +20,10 @@ from ondam.types import Audio, Language
 REST_S = 0.2
 """Between two measurements: what the last answer left behind (a prompt computed ahead) ends first."""
 
-Step: TypeAlias = Literal["turn", "against", "raw"]
+Step: TypeAlias = Literal["turn", "against", "raw", "raw_against"]
+
+ALONE: tuple[tuple[Step, Step], ...] = (("turn", "raw"), ("against", "raw_against"))
+"""What the engines take without the daemon stands in the turn with the same clip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,20 @@ class Question:
     words: str | None = None
     """What is said, where that is known."""
 
+    def as_json(self) -> dict[str, Any]:
+        """What conditions say of it: runs that asked the same can be held against each other."""
+        seconds = round(self.audio.seconds, 3)
+        return {"name": self.name, "sha256": hashlib.sha256(self.wav).hexdigest(), "seconds": seconds}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One way of answering: a daemon, its engines without it, and the conversation's own settings."""
+
+    client: Client
+    engines: RawEngines
+    settings: Mapping[str, object] | None = None
+
 
 @dataclass(slots=True)
 class Run:
@@ -39,81 +59,154 @@ class Run:
     turns: list[dict[str, Any]] = field(default_factory=list)
     against: list[dict[str, Any]] = field(default_factory=list)
     raw: list[RawTimes] = field(default_factory=list)
+    raw_against: list[RawTimes] = field(default_factory=list)
+    """Of the other side's engines, where they are others."""
     raw_failed: int = 0
+    before: int = 0
+    """Turns of each side that were not counted."""
 
     def as_json(self, *, budget_ms: float, against: Mapping[str, object] | None) -> dict[str, Any]:
-        """What ``ondam bench --json`` prints but the conditions. ``against``: the other side's settings."""
-        figures = summary(self.turns, budget_ms=budget_ms)
-        raw = distribution(times.sum for times in self.raw)
-        ours, alone = figures["first_audio_ms"]["p50"], raw["p50"]
-        made: dict[str, Any] = {
-            "turns": self.turns,
-            **figures,
-            "engine_sum_ms": raw,
-            "raw_ms": {
-                part: distribution(getattr(times, part) for times in self.raw)
-                for part in ("stt", "llm_first_token", "llm_first_clause", "tts_first_audio")
-            },
+        """What ``ondam bench --json`` prints but the conditions. ``against``: what is told of the other side
+        beside its figures; None where there is none."""
+        made = {
+            **self._side(self.turns, self.raw, budget_ms),
             "raw_prompts": prompts(
                 {"prompt": times.prompt_tokens, "cached": times.cached_tokens} for times in self.raw
             ),
             "raw_failed": self.raw_failed,
-            "times_engine_sum": round(ours / alone, 3) if ours and alone else None,
         }
         if against is not None:
-            other = summary(self.against, budget_ms=budget_ms)
-            made["against"] = {"settings": against, "turns": self.against, **other}
-            made["difference_ms"] = differences(self.turns, self.against)
+            # A run that was stopped may have asked one side once more than the other.
+            pairs = min(len(self.turns), len(self.against))
+            one, other = self.turns[:pairs], self.against[:pairs]
+            made["against"] = {**against, **self._side(self.against, self.raw_against, budget_ms)}
+            made["difference_ms"] = differences(one, other)
+            made["comparison"] = {figure: within(one, other, figure).as_json() for figure in FIGURES}
         return made
 
+    @staticmethod
+    def _side(
+        turns: Sequence[Mapping[str, Any]], raw: Sequence[RawTimes], budget_ms: float
+    ) -> dict[str, Any]:
+        made = {"turns": turns, **summary(turns, budget_ms=budget_ms)}
+        ours, alone = made["first_audio_ms"]["p50"], distribution(times.sum for times in raw)
+        return {
+            **made,
+            "engine_sum_ms": alone,
+            "raw_ms": {
+                part: distribution(getattr(times, part) for times in raw)
+                for part in ("stt", "llm_first_token", "llm_first_clause", "tts_first_audio")
+            },
+            "times_engine_sum": round(ours / alone["p50"], 3) if ours and alone["p50"] else None,
+        }
 
-def order(number: int, *, against: bool) -> tuple[Step, ...]:
-    """What is measured with one clip. Every second time the other way round, so that drift favours nobody."""
+
+def order(number: int, *, against: bool, apart: bool = False, flipped: bool = False) -> tuple[Step, ...]:
+    """What is measured with one clip. Every second time the other way round, so that drift favours nobody.
+
+    ``apart``: the other side has engines of its own. ``flipped``: the other side goes first.
+    """
     steps: tuple[Step, ...] = ("turn", "against", "raw") if against else ("turn", "raw")
-    return steps if number % 2 == 0 else steps[::-1]
+    if apart:
+        steps = (*steps, "raw_against")
+    return steps if (number % 2 == 0) != flipped else steps[::-1]
+
+
+def asked(questions: Sequence[Question], count: int, seed: int | None) -> Iterator[Question]:
+    """Round by round, so that every clip comes equally often; each round shuffled anew by ``seed``, or as
+    listed."""
+    chance = random.Random(seed)
+    left: list[Question] = []
+    for _ in range(count):
+        if not left:
+            left = list(questions)
+            if seed is not None:
+                chance.shuffle(left)
+        yield left.pop(0)
 
 
 async def measure(
-    client: Client,
-    engines: RawEngines,
+    sides: Sequence[Side],
     questions: Sequence[Question],
     *,
     language: Language,
     turns: int,
     settle: int,
-    against: Mapping[str, object] | None = None,
+    until_settled: bool = False,
+    settled_s: float = 0.0,
+    seed: int | None = None,
     displace: bool = True,
     early: Callable[[Mapping[str, Any]], bool] = lambda turn: False,
     tick: Callable[[], None] = lambda: None,
+    into: Run | None = None,
 ) -> Run:
-    """``turns`` counted turns (as many of ``against``), after ``settle`` that are not.
+    """``turns`` counted turns of each side, after ``settle`` that are not.
 
-    Each is a conversation of its own, and ``displace`` gives it a prompt that no cache knows. ``early`` says
-    of a turn that its words came from too little sound.
-    A turn that fails is recorded as failed. Raises ControlError when the daemon is gone or refuses.
+    With ``until_settled`` these end as soon as every side is settled, and after them it is waited until the
+    engines have served for ``settled_s``. Each turn is a conversation of its own, and ``displace`` gives it a
+    prompt that no cache knows. ``seed`` orders the clips, and says which side goes first in the first of two
+    turns. ``early`` says of a turn that its words came from too little sound. ``into`` holds what was
+    measured also when this ends early. A turn that fails is recorded as failed. Raises ControlError when the
+    daemon is gone or refuses.
     """
-    run = Run()
-    for number, question in enumerate(_rounds(questions, settle + turns)):
-        into = run if number >= settle else Run()
-        raw: RawTimes | None = None
-        for place, step in enumerate(order(number, against=against is not None)):
-            await asyncio.sleep(REST_S)
-            if displace:
-                await _displace(engines, 10 * number + place)
-            if step == "raw":
-                raw = await _raw(engines, question, into)
-            else:
-                settings = against if step == "against" else None
-                made = await _turn(client, question, language, settings, early)
-                (into.against if step == "against" else into.turns).append(made)
-        into.turns[-1]["raw_ms"] = raw.as_json() if raw else None
+    run = into if into is not None else Run()
+    once = _Once(sides, language, displace, early)
+    for number, question in enumerate(asked(questions, settle, seed)):
+        # Numbers below 0: no counted turn has the same prompts to displace with.
+        warming = Run()
+        await once.ask(question, order(number, against=len(sides) > 1), number - settle, warming)
+        run.before += 1
+        tick()
+        if until_settled and all(turn.get("settled") for turn in (*warming.turns, *warming.against)):
+            break
+    if until_settled and run.before:
+        latest = (*warming.turns, *warming.against)
+        served = [(turn.get("warmth") or {}).get("ready_s") for turn in latest]
+        await asyncio.sleep(max([0.0, *(settled_s - ready_s for ready_s in served if ready_s is not None)]))
+    chance = random.Random(seed)
+    flipped = False
+    apart = len(sides) > 1 and sides[1].engines is not sides[0].engines
+    for number, question in enumerate(asked(questions, turns, seed)):
+        if seed is not None and number % 2 == 0:
+            flipped = chance.random() < 0.5
+        steps = order(number, against=len(sides) > 1, apart=apart, flipped=flipped)
+        await once.ask(question, steps, number, run)
         tick()
     return run
 
 
-def _rounds(questions: Sequence[Question], count: int) -> Iterator[Question]:
-    for number in range(count):
-        yield questions[number % len(questions)]
+class _Once:
+    """Asks one question of everything there is to ask."""
+
+    def __init__(
+        self,
+        sides: Sequence[Side],
+        language: Language,
+        displace: bool,
+        early: Callable[[Mapping[str, Any]], bool],
+    ) -> None:
+        self._sides = sides
+        self._language = language
+        self._displace = displace
+        self._early = early
+
+    async def ask(self, question: Question, steps: Sequence[Step], number: int, into: Run) -> None:
+        """What is measured goes ``into`` a run, as soon as it is known."""
+        raw: dict[Step, RawTimes | None] = {}
+        made: dict[Step, dict[str, Any]] = {}
+        for place, step in enumerate(steps):
+            side = self._sides[step in ("against", "raw_against")]
+            await asyncio.sleep(REST_S)
+            if self._displace:
+                await _displace(side.engines, 10 * number + place)
+            if step in ("raw", "raw_against"):
+                raw[step] = await _raw(side.engines, question, into, step)
+            else:
+                made[step] = await _turn(side.client, question, self._language, side.settings, self._early)
+                (into.against if step == "against" else into.turns).append(made[step])
+        for step, alone in ALONE:
+            if step in made and (times := raw.get(alone)) is not None:
+                made[step]["raw_ms"] = times.as_json()
 
 
 async def _displace(engines: RawEngines, number: int) -> None:
@@ -124,13 +217,13 @@ async def _displace(engines: RawEngines, number: int) -> None:
         return
 
 
-async def _raw(engines: RawEngines, question: Question, into: Run) -> RawTimes | None:
+async def _raw(engines: RawEngines, question: Question, into: Run, step: Step) -> RawTimes | None:
     try:
         times = await engines.answer(question.audio)
     except EngineError:
         into.raw_failed += 1
         return None
-    into.raw.append(times)
+    (into.raw if step == "raw" else into.raw_against).append(times)
     return times
 
 

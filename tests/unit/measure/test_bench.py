@@ -16,9 +16,11 @@ from tests.unit.control.fake_daemon import turn as wire_turn
 from ondam.config import load
 from ondam.control.client import Client
 from ondam.errors import AudioError, ControlError
-from ondam.measure.bench import Question, Run, cut_short, measure, order, same_words
+from ondam.measure.bench import Question, Run, Side, asked, cut_short, measure, order, same_words
 from ondam.measure.raw import SLOTS, RawEngines
 from ondam.types import HEARING_RATE_HZ, Audio
+
+SKY = "05f514fae7ca5710f9e9289a20a5c9b372af781bfc94dd23d9cb8a044122460f"
 
 SILENCE_MODE = {"endpoint": {"mode": "silence"}}
 
@@ -32,6 +34,7 @@ class ScriptedClient:
     """Remembers what was asked; ``failing`` is raised at the n-th question."""
 
     failing: Mapping[int, Exception] = field(default_factory=dict)
+    settles_after: int = 0
     asked: list[tuple[str, object]] = field(default_factory=list)
     at_s: list[float] = field(default_factory=list)
 
@@ -43,7 +46,9 @@ class ScriptedClient:
         self.at_s.append(asyncio.get_running_loop().time())
         if len(self.asked) in self.failing:
             raise self.failing[len(self.asked)]
-        return dict(wire_turn()) | {"transcript": "Why is the sky blue?"}, b""
+        warmth = {"answers": len(self.asked), "ready_s": self.at_s[-1], "idle_s": 1.0}
+        told = {"transcript": "Why is the sky blue?", "warmth": warmth}
+        return dict(wire_turn()) | told | {"settled": len(self.asked) > self.settles_after}, b""
 
 
 def engines_of(scripted: ScriptedEngines) -> RawEngines:
@@ -57,9 +62,12 @@ def engines_of(scripted: ScriptedEngines) -> RawEngines:
 async def run(client: ScriptedClient, scripted: ScriptedEngines, turns: int, **others: Any) -> Run:
     questions = others.pop("questions", [question("a"), question("b")])
     settle = others.pop("settle", 0)
+    engines, against = engines_of(scripted), others.pop("against", None)
+    sides = [Side(cast(Client, client), engines)]
+    if against is not None:
+        sides.append(Side(cast(Client, client), engines, against))
     return await measure(
-        cast(Client, client),
-        engines_of(scripted),
+        sides,
         questions,
         language="en",
         turns=turns,
@@ -156,7 +164,7 @@ async def test_an_engine_that_fails_without_the_daemon_is_counted() -> None:
 @virtual_time
 async def test_what_is_printed_has_both_sides_and_their_difference() -> None:
     made = await run(ScriptedClient(), ScriptedEngines(), turns=2, against=SILENCE_MODE)
-    told = made.as_json(budget_ms=800, against=SILENCE_MODE)
+    told = made.as_json(budget_ms=800, against={"settings": SILENCE_MODE})
     assert told["against"]["settings"] == SILENCE_MODE
     assert told["against"]["first_audio_ms"]["p50"] == 640
     assert told["difference_ms"] == {"p50": 0, "p90": 0, "p95": 0, "p99": 0, "max": 0, "n": 2}
@@ -183,3 +191,69 @@ def test_recognition_asked_before_the_last_voice_hears_too_little(sent: float, c
 
 def test_a_turn_that_never_reached_recognition_was_not_cut_short() -> None:
     assert not cut_short({"marks_ms": {}})
+
+
+def names(seed: int | None, count: int) -> list[str]:
+    return [each.name for each in asked([question(name) for name in "abcd"], count, seed)]
+
+
+def test_the_same_seed_asks_in_the_same_order_and_every_clip_equally_often() -> None:
+    assert names(7, 12) == names(7, 12) != names(8, 12)
+    for begin in (0, 4, 8):
+        assert sorted(names(7, 12)[begin : begin + 4]) == ["a", "b", "c", "d"]
+    assert names(None, 6) == ["a", "b", "c", "d", "a", "b"]
+
+
+def test_the_second_of_two_pairs_goes_the_other_way_round_whoever_began() -> None:
+    assert order(0, against=True, flipped=True) == ("raw", "against", "turn")
+    assert order(1, against=True, flipped=True) == ("turn", "against", "raw")
+    assert order(0, against=True, apart=True) == ("turn", "against", "raw", "raw_against")
+
+
+@virtual_time
+async def test_it_warms_up_only_until_every_side_has_settled() -> None:
+    client = ScriptedClient(settles_after=3)
+    made = await run(client, ScriptedEngines(), turns=1, settle=10, against=SILENCE_MODE, until_settled=True)
+    # Two answers a question: the fourth is settled, the third of the same question is not.
+    assert made.before == 3
+    assert len(client.asked) == 2 * 3 + 2
+
+
+@virtual_time
+async def test_it_waits_until_the_engines_have_served_long_enough() -> None:
+    client = ScriptedClient(settles_after=99)
+    await run(client, ScriptedEngines(), turns=1, settle=2, until_settled=True, settled_s=30.0)
+    assert client.at_s[1] < 5
+    assert client.at_s[2] >= 30
+
+
+@virtual_time
+async def test_sides_with_engines_of_their_own_are_measured_without_the_daemon_each() -> None:
+    one, other = ScriptedClient(), ScriptedClient()
+    slow = engines_of(ScriptedEngines(tts_s=0.5))
+    sides = [
+        Side(cast(Client, one), engines_of(ScriptedEngines(tts_s=0.1))),
+        Side(cast(Client, other), slow),
+    ]
+    made = await measure(sides, [question()], language="en", turns=2, settle=0)
+    assert (len(one.asked), len(other.asked)) == (2, 2)
+    assert [t["raw_ms"]["tts_first_audio"] for t in made.turns] == [100, 100]
+    assert [t["raw_ms"]["tts_first_audio"] for t in made.against] == [500, 500]
+    told = made.as_json(budget_ms=800, against={})
+    assert told["against"]["raw_ms"]["tts_first_audio"]["p50"] == 500
+
+
+@virtual_time
+async def test_what_was_measured_before_the_daemon_went_away_is_kept() -> None:
+    client = ScriptedClient(failing={4: ControlError("daemon_gone", reason="EOF")})
+    made = Run()
+    with pytest.raises(ControlError):
+        await run(client, ScriptedEngines(), turns=3, against=SILENCE_MODE, into=made)
+    assert (len(made.turns), len(made.against)) == (1, 2)
+    assert made.as_json(budget_ms=800, against={})["difference_ms"]["n"] == 1
+
+
+def test_a_clip_is_named_by_what_is_in_it() -> None:
+    # printf sky | sha256sum
+    told = question("sky").as_json()
+    assert told == {"name": "sky", "sha256": SKY, "seconds": 0.1}

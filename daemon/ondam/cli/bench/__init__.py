@@ -3,25 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
+from ondam.cli.bench.mode_options import chosen, mode_options
+from ondam.cli.frame import INTERRUPTED, Entry, LazyGroup
 from ondam.places import places
 
+PARTS = {
+    "compare": Entry("ondam.cli.bench.compare", "Hold a stored run against an older one."),
+}
 
-@click.command("bench")
+
+@click.group("bench", cls=LazyGroup, entries=PARTS, invoke_without_command=True)
 @click.option(
     "--turns", default=24, show_default=True, type=click.IntRange(1, 100_000), help="Counted turns."
 )
 @click.option("--clips", "folder", type=click.Path(path_type=Path, file_okay=False), help="WAVs to ask.")
 @click.option("--language", type=click.Choice(["ko", "en"]), help="Else as configured.")
 @click.option(
-    "--settle", default=4, show_default=True, type=click.IntRange(0), help="Turns before, not counted."
+    "--prompt",
+    "prompt_file",
+    type=click.Path(path_type=Path),
+    help="A system prompt as production sends it: text, or JSON with system or messages, and tools.",
 )
+@click.option(
+    "--settle", type=click.IntRange(0), help="Turns before, not counted; else until the engines have settled."
+)
+@click.option("--seed", default=0, show_default=True, type=int, help="Orders the clips, and the two sides.")
 @click.option(
     "--set",
     "settings",
@@ -30,57 +43,122 @@ from ondam.places import places
     help="Any key of config.toml, for a daemon of its own.",
 )
 @click.option(
+    "--ab",
+    nargs=2,
+    metavar="A B",
+    help="Two profiles, turn by turn in one run, and whether one is quicker. Each a TOML file laid over the "
+    "configuration, KEY=VALUE[,KEY=VALUE], or shipped.",
+)
+@click.option(
     "--against",
     multiple=True,
     metavar="KEY=VALUE[,KEY=VALUE]",
-    help="Keys of [detect], [endpoint] and [drafts]: every question is asked a second time with these, "
-    "on the same engines, in turn.",
+    help="Short for --ab shipped KEY=VALUE, for keys of [detect], [endpoint] and [drafts]: the same engines.",
 )
 @click.option(
     "--stub", metavar="stt=MS,ttft=MS,clause=MS,tts=MS", help="Engines that only wait: the daemon alone."
 )
+@click.option(
+    "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw it, as SVG, into this file."
+)
+@mode_options
 @click.option("--json", "json_wanted", is_flag=True, help="One JSON object on stdout, progress on stderr.")
+@click.pass_context
 def command(
+    context: click.Context,
     turns: int,
     folder: Path | None,
     language: str | None,
-    settle: int,
+    prompt_file: Path | None,
+    settle: int | None,
+    seed: int,
     settings: Sequence[str],
+    ab: tuple[str, str] | None,
     against: Sequence[str],
     stub: str | None,
+    plot: Path | None,
     json_wanted: bool,
-) -> None:
+) -> int:
     """Ask questions in real time, one after another, and say how long the first audio took.
 
     Between the turns the engines are asked the same questions without the daemon, each after the other: the
     raw sum. Before every turn other prompts displace what the language engine has cached of the last ones.
     """
+    if context.invoked_subcommand is not None:
+        return 0
+    if (done := chosen(context)) is not None:
+        return done
+    from ondam.cli.bench.profile import flattened, one_way, read_profile, toml, two_ways
     from ondam.cli.bench.questions import questions
     from ondam.cli.bench.run import Bench
     from ondam.cli.bench.table import draw
+    from ondam.cli.terminal import print_json, say
     from ondam.cli.up import laid_over
     from ondam.config import load
     from ondam.conversation import for_conversation
     from ondam.deploy.prepare import prepare
+    from ondam.measure.prompt import read_prompt
     from ondam.measure.stubs import delays, stub_settings
     from ondam.models.progress import Bars
 
+    if ab and against:
+        raise click.UsageError(say("bench_ab_or_against"), context)
+    if plot is not None and not plot.absolute().parent.is_dir():
+        raise click.UsageError(say("bench_plot_nowhere", path=plot), context)
     here = places()
     stub_ms = delays(stub) if stub is not None else None
-    other = laid_over([part for given in against for part in given.split(",")]) if against else None
-    with tempfile.TemporaryDirectory(prefix="ondam-stub-") as sockets:
+    prompt = read_prompt(prompt_file) if prompt_file is not None else None
+    with tempfile.TemporaryDirectory(prefix="ondam-stub-") as folder_of_sockets:
+        sockets = Path(folder_of_sockets)
         changed = [*settings, *([f"language={language}"] if language else [])]
         if stub_ms:
-            changed += [f"{key}={value}" for key, value in stub_settings(Path(sockets)).items()]
-        config = load(here.config_file, laid_over(changed))
-        for_conversation(config, other or {})  # tells what is wrong with them before anything is started
-        asked = questions(folder, config.spoken_language)
+            changed += [f"{key}={value}" for key, value in stub_settings(sockets).items()]
+        spoken = load(here.config_file, laid_over(changed)).spoken_language
+        changed.append(f"language={spoken}")
+        if prompt is not None:
+            changed.append(f"llm.system_prompt_{spoken}={toml(prompt.text)}")
+        base = laid_over(changed)
+        if ab:
+            one, other = ((given, read_profile(given)) for given in ab)
+            sides = two_ways(here.config_file, base, one, other)
+        elif against:
+            given = ",".join(against)
+            tables = read_profile(given)
+            for_conversation(load(here.config_file, base), tables)  # no other keys than those
+            sides = two_ways(here.config_file, base, ("shipped", {}), (given, tables))
+        else:
+            sides = one_way(here.config_file, base)
+        asked = questions(folder, spoken)
         with Bars() as bars:
-            prepare(config, here, bars)
-        changed.append(f"language={config.spoken_language}")
-        bench = Bench(here, config, asked, turns, settle, dict(s.split("=", 1) for s in changed), other)
-        result = asyncio.run(bench.run(stub_ms, Path(sockets), alone=bool(settings or stub_ms)))
+            for profile in (sides.a, *([sides.b] if sides.b is not None else [])):
+                prepare(profile.config, here, bars)
+        bench = Bench(
+            here,
+            sides,
+            spoken,
+            asked,
+            turns,
+            settle,
+            seed,
+            {key: toml(value) for key, value in flattened(base)},
+            alone=bool(settings or stub_ms or prompt),
+            prompt=prompt,
+            stub_ms=stub_ms,
+        )
+        interrupted = False
+        try:
+            asyncio.run(bench.run(sockets))
+        except (KeyboardInterrupt, click.Abort):
+            if bench.result is None:
+                raise
+            interrupted = True
+    result: Mapping[str, Any] = bench.result or {}
+    if plot is not None:
+        from ondam.measure.plot import svg
+
+        plot.write_text(svg(result, spoken), "utf-8")
     if json_wanted:
-        click.echo(json.dumps(result, ensure_ascii=False, indent=2))
+        print_json(result)
     else:
         draw(result)
+    return INTERRUPTED if interrupted else int(result.get("stopped", {}).get("exit_code", 0))

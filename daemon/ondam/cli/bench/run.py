@@ -2,99 +2,242 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
+from ondam.cli.bench.profile import Profile, Sides
 from ondam.cli.bench.questions import without_words
-from ondam.cli.own_daemon import own_daemon, until_ready
+from ondam.cli.own_daemon import home_beside, own_daemon, until_ready
+from ondam.errors import ControlError, EngineError
 from ondam.messages import reader_language, text
 from ondam.places import Places
 
 if TYPE_CHECKING:
-    from ondam.config import Config
-    from ondam.measure.bench import Question
+    from ondam.control.client import Client
+    from ondam.measure.bench import Question, Run, Side
+    from ondam.measure.prompt import SystemPrompt
+    from ondam.types import Language
+
+MEMORY_BESIDE = 1.2
+"""A second set of engines is started where so many times the memory of the first is left."""
+
+Told = dict[str, Any]
 
 
+@dataclass
 class Bench:
-    """One run, from the daemon's start to its end."""
+    """What is to be measured, and what was. ``settle`` None: until the engines have settled. ``settings``:
+    what every daemon of our own is started with. ``alone``: only one of our own will do."""
 
-    def __init__(
-        self,
-        here: Places,
-        config: Config,
-        questions: Sequence[Question],
-        turns: int,
-        settle: int,
-        settings: Mapping[str, str],
-        against: Mapping[str, object] | None,
-    ) -> None:
-        self._here = here
-        self._config = config
-        self._questions = questions
-        self._turns = turns
-        self._settle = settle
-        self._settings = settings
-        self._against = against
+    here: Places
+    sides: Sides
+    language: Language
+    questions: Sequence[Question]
+    turns: int
+    settle: int | None
+    seed: int
+    settings: Mapping[str, str]
+    alone: bool
+    prompt: SystemPrompt | None = None
+    stub_ms: Mapping[str, float] | None = None
+    result: Told | None = field(default=None, init=False)
+    """Everything that ``--json`` prints; there as well when it was stopped after a counted turn."""
 
-    async def run(self, stub_ms: Mapping[str, float] | None, sockets: Path, *, alone: bool) -> dict[str, Any]:
-        """Everything that ``--json`` prints. ``alone``: only a daemon of our own will do."""
-        from ondam.control.client import Client
-        from ondam.measure.stubs import heard_short, stub_engines
+    async def run(self, sockets: Path) -> Told:
+        """Raises what ended it, unless a turn was measured and it is the daemon that went away."""
+        from ondam.measure.stubs import stub_engines
 
         async with AsyncExitStack() as running:
-            if stub_ms:
-                await running.enter_async_context(stub_engines(sockets, stub_ms))
-            await running.enter_async_context(own_daemon(self._here, self._settings, alone=alone))
-            client = await running.enter_async_context(Client(self._here.control_socket, reader_language()))
-            await until_ready(client)
-            return await self._measured(client, stub_ms, heard_short if stub_ms else lambda turn: False)
+            if self.stub_ms:
+                await running.enter_async_context(stub_engines(sockets, self.stub_ms))
+            clients = [await self._daemon(running, self.sides.a, self.here, None)]
+            if self.sides.b is not None and self.sides.apart:
+                await self._refuse_without_memory(clients[0])
+                home, there = running.enter_context(home_beside(self.here))
+                clients.append(await self._daemon(running, self.sides.b, there, home))
+                return await self._measured(clients, [self.here, there])
+            return await self._measured(clients, [self.here])
 
-    async def _measured(
-        self, client: Any, stub_ms: Mapping[str, float] | None, early: Callable[[Mapping[str, Any]], bool]
-    ) -> dict[str, Any]:
+    async def _daemon(
+        self, running: AsyncExitStack, profile: Profile, here: Places, home: Path | None
+    ) -> Client:
+        from ondam.control.client import Client
+
+        settings = {**self.settings, **profile.settings}
+        alone = self.alone or bool(profile.settings) or self.sides.apart
+        await running.enter_async_context(own_daemon(here, settings, alone=alone, home=home))
+        client = await running.enter_async_context(Client(here.control_socket, reader_language()))
+        await until_ready(client)
+        return client
+
+    async def _refuse_without_memory(self, client: Client) -> None:
+        status = await client.status()
+        rss: Sequence[Any] = [status["conditions"].get("daemon_rss_mib")]  # Any: conditions are JSON
+        used = sum(mib or 0.0 for mib in (*rss, *(engine["rss_mib"] for engine in status["engines"])))
+        left = psutil.virtual_memory().available / 2**20
+        if left < MEMORY_BESIDE * used:
+            keys = ", ".join(self.sides.differ)
+            raise EngineError(
+                "bench_no_room", keys=keys, needed=round(MEMORY_BESIDE * used), left=round(left)
+            )
+
+    async def _measured(self, clients: Sequence[Client], homes: Sequence[Places]) -> Told:
         from rich.console import Console
         from rich.progress import Progress
 
-        from ondam.measure.bench import measure
+        from ondam.measure.bench import Run, measure
+        from ondam.measure.stubs import heard_short
+
+        before = [await client.status() for client in clients]
+        sides = self._asked(clients, homes, before)
+        settling = self.sides.a.config.measure
+        settle = settling.settled_answers if self.settle is None else self.settle
+        moment = Moment.now()
+        run = Run()
+        early: Callable[[Mapping[str, Any]], bool] = heard_short if self.stub_ms else lambda turn: False
+        questions = [without_words(q) for q in self.questions] if self.stub_ms else self.questions
+        try:
+            with Progress(console=Console(stderr=True), transient=True) as progress:
+                task = progress.add_task(text("bench_progress", reader_language()), total=settle + self.turns)
+                await measure(
+                    sides,
+                    questions,
+                    language=self.language,
+                    turns=self.turns,
+                    settle=settle,
+                    until_settled=self.settle is None,
+                    settled_s=settling.settled_s,
+                    seed=self.seed,
+                    displace=not self.stub_ms,
+                    early=early,
+                    tick=lambda: progress.advance(task),
+                    into=run,
+                )
+            after = [await client.status() for client in clients]
+        except ControlError as error:
+            if not run.turns:
+                raise
+            told = error.message(reader_language())
+            stopped = {"code": told.code, "text": told.text, "next": told.next, "exit_code": error.exit_code}
+            self.result = {"stopped": stopped, **self._told(run, before, moment)}
+        except asyncio.CancelledError:
+            if run.turns:
+                by_hand = {"code": "bench_interrupted", "text": text("bench_interrupted", reader_language())}
+                self.result = {"stopped": by_hand, **self._told(run, before, moment)}
+            raise
+        else:
+            self.result = self._told(run, after, moment)
+        return self.result
+
+    def _asked(
+        self, clients: Sequence[Client], homes: Sequence[Places], statuses: Sequence[Any]
+    ) -> list[Side]:
+        from ondam.measure.bench import Side
         from ondam.measure.raw import RawEngines
 
-        language = self._config.spoken_language
-        engines = RawEngines.of(await client.status(), self._here, self._config, language)
-        load_before = os.getloadavg()[0]
-        with Progress(console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task(
-                text("bench_progress", reader_language()), total=self._settle + self._turns
-            )
-            run = await measure(
-                client,
-                engines,
-                self._questions if not stub_ms else [without_words(q) for q in self._questions],
-                language=language,
-                turns=self._turns,
-                settle=self._settle,
-                against=self._against,
-                displace=not stub_ms,
-                early=early,
-                tick=lambda: progress.advance(task),
-            )
-        status = await client.status()
-        conditions = {
-            **status["conditions"],
-            "clips": len(self._questions),
-            "turns_before": self._settle,
+        a, b = self.sides.a, self.sides.b
+        engines = RawEngines.of(statuses[0], homes[0], a.config, self.language)
+        asked = [Side(clients[0], engines, a.conversation)]
+        if b is not None and len(clients) > 1:
+            others = RawEngines.of(statuses[1], homes[1], b.config, self.language)
+            asked.append(Side(clients[1], others, b.conversation))
+        elif b is not None:
+            asked.append(Side(clients[0], engines, b.conversation))
+        return asked
+
+    def _told(self, run: Run, statuses: Sequence[Any], began: Moment) -> Told:
+        a, b = self.sides.a, self.sides.b
+        budget_ms = a.config.measure.budget_ms
+        conditions = conditions_of(statuses[0]["conditions"], a.conversation)
+        _named(run.turns, conditions, a.conversation)
+        against: Told | None = None
+        if b is not None:
+            other = conditions_of(statuses[-1]["conditions"], b.conversation)
+            _named(run.against, other, b.conversation)
+            settings = b.conversation or {}
+            against = {"profile": b.name, "settings": settings, "conditions": other}
+        conditions["run"] = self._run_conditions(run, began)
+        made = run.as_json(budget_ms=budget_ms, against=against)
+        return {"bench": FORMAT, "conditions": conditions, "profile": a.name, **made}
+
+    def _run_conditions(self, run: Run, began: Moment) -> Told:
+        from ondam.measure.distribution import distribution, is_answered
+
+        answered = [turn for turn in run.turns if is_answered(turn)]
+        now = Moment.now()
+        told: Told = {
+            "started_at": began.at.isoformat(timespec="seconds"),
+            "seconds": round((now.at - began.at).total_seconds()),
+            "seed": self.seed,
+            "clips": [question.as_json() for question in self.questions],
+            "turns_before": run.before,
             "settled_turns": sum(1 for turn in run.turns if turn.get("settled")),
-            "budget_ms": self._config.measure.budget_ms,
-            "load_average_before": round(load_before, 2),
-            "load_average_1min": round(os.getloadavg()[0], 2),
-            "interleaved": ["turn", *(["against"] if self._against is not None else []), "raw"],
+            "budget_ms": self.sides.a.config.measure.budget_ms,
+            "prompt": self.prompt.as_json() if self.prompt else None,
+            **{
+                f"{key}_tokens_p50": distribution(turn["tokens"][key] for turn in answered)["p50"]
+                for key in ("prompt", "cached", "output")
+            },
+            "answer_s_p50": distribution(turn["audio"]["seconds"] for turn in answered)["p50"],
+            "load_average_before": began.load,
+            "load_average_after": now.load,
+            "cpu_mhz_before": began.cpu_mhz,
+            "cpu_mhz_after": now.cpu_mhz,
+            "machine_uptime_s": round(now.at.timestamp() - psutil.boot_time()),
+            "interleaved": ["turn", *(["against"] if self.sides.b is not None else []), "raw"],
             "raw": "engines in turn over their own sockets, without the daemon",
         }
-        if stub_ms:
-            conditions["stub_ms"] = dict(stub_ms)
-        return {
-            "conditions": conditions,
-            **run.as_json(budget_ms=self._config.measure.budget_ms, against=self._against),
-        }
+        if self.sides.b is not None:
+            told["differ"] = list(self.sides.differ)
+            told["engines_resident"] = "both sets at once" if self.sides.apart else "one set"
+            told["settled_turns_against"] = sum(1 for turn in run.against if turn.get("settled"))
+        if self.stub_ms:
+            told["stub_ms"] = dict(self.stub_ms)
+        return told
+
+
+FORMAT = 1
+"""Of a stored run; ``ondam bench compare`` and ``ondam report --run`` read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The machine at one moment."""
+
+    at: datetime
+    load: float
+    cpu_mhz: float | None
+
+    @classmethod
+    def now(cls) -> Moment:
+        """Read it."""
+        clock = psutil.cpu_freq() if hasattr(psutil, "cpu_freq") else None
+        return cls(datetime.now().astimezone(), round(os.getloadavg()[0], 2), clock and round(clock.current))
+
+
+def conditions_of(told: Mapping[str, Any], conversation: Mapping[str, Any] | None) -> Told:
+    """Those of a daemon, with what a side's conversations do otherwise, under their own name."""
+    from ondam.cli.bench.profile import laid_upon
+    from ondam.journal.conditions import Conditions
+    from ondam.journal.reading import OF_THE_MOMENT
+
+    if not conversation:
+        return dict(told)
+    moment = {key: value for key, value in told.items() if key in OF_THE_MOMENT}
+    facts = laid_upon({key: value for key, value in told.items() if key not in OF_THE_MOMENT}, conversation)
+    return {**moment, "name": Conditions.of(facts).name, **facts}
+
+
+def _named(turns: Sequence[Told], conditions: Mapping[str, Any], conversation: object) -> None:
+    """Rows under their side's conditions, where it is we who know them."""
+    if conversation:
+        for turn in turns:
+            turn["conditions"] = conditions["name"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ondam.measure.compare import FEWEST
+from ondam.measure.distribution import is_answered
 from ondam.messages import reader_language, text
 
 if TYPE_CHECKING:
@@ -37,12 +39,14 @@ def draw(result: Mapping[str, Any]) -> None:
     row(text("bench_raw", language), result["engine_sum_ms"])
     if (other := result.get("against")) is not None:
         table.add_section()
-        table.add_row(text("bench_against", language, settings=_written(other["settings"])))
+        table.add_row(text("bench_against", language, settings=other["profile"] or "shipped"))
         side(other)
+        if other["engine_sum_ms"]["n"]:
+            row(text("bench_raw", language), other["engine_sum_ms"])
         row(text("bench_difference", language), result["difference_ms"])
     console = Console()
     console.print(table)
-    facts = result["conditions"]
+    facts = {**result["conditions"], **result["conditions"]["run"]}
     console.print(
         text(
             "bench_conditions",
@@ -53,9 +57,13 @@ def draw(result: Mapping[str, Any]) -> None:
             settled=facts["settled_turns"],
             turns=len(result["turns"]),
             cores=facts["cores"],
-            load=facts["load_average_1min"],
+            load=facts["load_average_after"],
         )
     )
+    for figure, told in result.get("comparison", {}).items():
+        console.print(verdict(figure, told), style="bold" if told["verdict"] != "none" else "")
+    if (stopped := result.get("stopped")) is not None:
+        console.print(text("bench_stopped", language, reason=stopped["text"]), style="red")
     for figures in (result, other):
         for line in _doubts(figures, language) if figures is not None else ():
             console.print(line, style="yellow")
@@ -70,7 +78,9 @@ def _doubts(figures: Mapping[str, Any], language: Language) -> list[str]:
         for turn in figures["turns"]
         if turn["outcome"] != "answered" or turn["first_audio_ms"] is None
     ]
+    unsettled = sum(1 for turn in figures["turns"] if is_answered(turn) and not turn.get("settled"))
     for code, count in (
+        ("bench_unsettled", unsettled),
         ("bench_from_cache", figures["prompts"]["whole_from_cache"]),
         ("bench_cut_short", figures["cut_short"]),
         ("bench_misheard", figures["misheard"]),
@@ -90,9 +100,19 @@ def _reason(turn: Mapping[str, Any], language: Language) -> str:
     return text(turn["fault"] or (outcome if outcome in catalog() else "bench_unheard"), language)
 
 
-def _written(settings: Mapping[str, Any], prefix: str = "") -> str:
-    """Nested tables as ``KEY=VALUE,KEY=VALUE``."""
-    return ",".join(
-        _written(value, f"{prefix}{key}.") if isinstance(value, Mapping) else f"{prefix}{key}={value}"
-        for key, value in settings.items()
+def verdict(figure: str, told: Mapping[str, Any]) -> str:
+    """What a comparison of A and B comes to, in a sentence."""
+    language = reader_language()
+    name = text("stage_first_audio" if figure == "first_audio_ms" else "bench_answer", language)
+    if told["reason"] == "too_few":
+        return text("bench_too_few", language, figure=name, count=told["count"], fewest=FEWEST)
+    low, high = (f"{100 * (bound - 1):+.1f}" for bound in told["interval"])
+    return text(
+        f"bench_verdict_{told['verdict'] if told['verdict'] != 'none' else told['reason']}",
+        language,
+        figure=name,
+        percent=f"{100 * (told['ratio'] - 1):+.1f}",
+        low=low,
+        high=high,
+        count=told["count"],
     )
