@@ -46,6 +46,9 @@ from ondam.journal.recorder import Recorder, read_turns
 from ondam.journal.steady import Steadiness
 from ondam.journal.summary import Summary
 from ondam.journal.turn import Turn
+from ondam.measure.budget_answer import Wanted, answer
+from ondam.measure.budget_data import knowledge
+from ondam.measure.budget_reading import own_of
 from ondam.memory import give_back
 from ondam.messages import Phrase
 from ondam.pipeline.phrases import Phrases
@@ -263,6 +266,12 @@ class Assistant:
         if not journal.exists():  # nobody has spoken yet
             return {"turns": 0, "more": False, "skipped": 0, "groups": []}
         return cast(wire.Report, await report_apart(journal, selection, language))
+
+    async def budget(self, wanted: Wanted, language: Language) -> wire.Budget:
+        """What the wait is made of."""
+        measure = self.config.measure
+        own = await asyncio.to_thread(own_of, self._places.journal, measure) if wanted.own else None
+        return cast(wire.Budget, answer(wanted, knowledge(), own, measure.budget_ms, language))
 
     def metrics(self) -> bytes:
         """All turns of this daemon as Prometheus text."""

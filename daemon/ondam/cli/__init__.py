@@ -20,6 +20,7 @@ COMMANDS = {
     "stop": Entry("ondam.cli.stop", "Make the daemon fall silent."),
     "turns": Entry("ondam.cli.turns", "The last turns and their timings."),
     "report": Entry("ondam.cli.report", "What the turns come to, and what should be looked at."),
+    "budget": Entry("ondam.cli.budget", "What the wait is made of, what it could be, and what would help."),
     "read": Entry("ondam.cli.read", "Show how a voice would be given a text."),
     "engines": Entry("ondam.cli.engines", "List, build and remove engines; read their logs."),
     "models": Entry("ondam.cli.models", "List, fetch, import, verify and remove weights."),

@@ -7,8 +7,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from ondam.control.wire import Event, Mode, Report, Said, Status, Turn
+from ondam.control.wire import Budget, Event, Mode, Report, Said, Status, Turn
 from ondam.journal.reading import Selection
+from ondam.measure.budget_answer import Wanted
 from ondam.pipeline.ports import SpeechStart, Transcript
 from ondam.types import Audio, Language, Samples
 
@@ -35,6 +36,9 @@ class Daemon(Protocol):
 
     async def report(self, selection: Selection, language: Language) -> Report:
         """What the journal's turns come to, findings in ``language``. Raises JournalError."""
+
+    async def budget(self, wanted: Wanted, language: Language) -> Budget:
+        """What the wait is made of, texts in ``language``. Raises BudgetError where it cannot be told."""
 
     def metrics(self) -> bytes:
         """All turns of this daemon as Prometheus text."""

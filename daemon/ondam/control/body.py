@@ -17,6 +17,8 @@ from pydantic_core import PydanticCustomError
 from ondam.control.wire import Route
 from ondam.errors import ConfigError, ControlError
 from ondam.journal.reading import MOST, Selection, moment
+from ondam.measure.budget_answer import BudgetError, Wanted, switch, wanted
+from ondam.measure.budget_data import knowledge
 from ondam.messages import Phrase, Phrases
 from ondam.schema import Table, check
 from ondam.types import Language, Mode
@@ -150,6 +152,31 @@ def selection(query: Mapping[str, str]) -> Selection:
         plan=query.get("plan") or None,
         most=whole_number(query, "most", MOST, 1_000_000),
     )
+
+
+def budget(request: web.Request) -> Wanted:
+    """Which budget is wanted. Raises BudgetError."""
+    query = request.query
+    return wanted(
+        knowledge(),
+        preset=query.get("preset") or None,
+        against=query.get("against") or None,
+        settings=query.getall("set", []),
+        target=query.get("target"),
+        drafts=switch("drafts", query.get("drafts")),
+        streaming=switch("streaming", query.get("streaming")),
+        speakers=query.get("load"),
+        every=query.get("every"),
+    )
+
+
+@contextmanager
+def checked_by_budget() -> Iterator[None]:
+    """What cannot be a budget is the request's fault: ``control_bad_request``."""
+    try:
+        yield
+    except BudgetError as error:
+        raise ControlError("control_bad_request", reason=error.phrase) from error
 
 
 def _moment(query: Mapping[str, str], name: str, now: datetime) -> datetime | None:

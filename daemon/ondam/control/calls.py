@@ -95,6 +95,12 @@ class Calls:
         async with self._reports:
             return web.json_response(await self._daemon.report(selection, body.reader(request)))
 
+    async def budget(self, request: web.Request) -> web.StreamResponse:
+        """``wire.BUDGET``."""
+        with body.checked_by_budget():
+            asked = body.budget(request)
+            return web.json_response(await self._daemon.budget(asked, body.reader(request)))
+
     async def metrics(self, request: web.Request) -> web.StreamResponse:
         """``wire.METRICS``."""
         return web.Response(body=self._daemon.metrics(), headers={"Content-Type": CONTENT_TYPE})

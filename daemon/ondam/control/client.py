@@ -95,6 +95,10 @@ class Client:
         query = [(name, str(value)) for name, value in wanted.items() if value is not None]
         return cast("wire.Report", await self._json(wire.REPORT, query=query, timeout_s=REPORT_S))
 
+    async def budget(self, query: Sequence[tuple[str, str]] = ()) -> wire.Budget:
+        """What the wait is made of; ``query`` of ``wire.BUDGET``."""
+        return cast("wire.Budget", await self._json(wire.BUDGET, query=query, timeout_s=QUICK_S))
+
     async def ask(self, text: str, *, speak: bool = False) -> wire.Turn:
         """One turn from typed text."""
         return cast("wire.Turn", await self._json(wire.ASK, {"text": text, "speak": speak}))

@@ -104,6 +104,7 @@ class Server:
             wire.EVENTS: self._calls.events,
             wire.TURNS: self._calls.turns,
             wire.REPORT: self._calls.report,
+            wire.BUDGET: self._calls.budget,
             wire.METRICS: self._calls.metrics,
             wire.ASK: self._calls.ask,
             wire.SAY: self._calls.say,

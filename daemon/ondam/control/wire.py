@@ -62,6 +62,14 @@ REPORT = Route(
     "conditions' name), `most` (1 to 1000000, else 20000)",
     "`Report`",
 )
+BUDGET = Route(
+    "GET",
+    "/api/budget",
+    "read",
+    "query `preset`, `against`, `set` (STAGE=MS, repeated), `target` (ms), `drafts`, `streaming` (0|1), "
+    "`load` (speakers), `every` (seconds)",
+    "`Budget`; with `against`, that side as `against` and the other less this as `difference`",
+)
 METRICS = Route("GET", "/metrics", "read", "", "Prometheus text: turns, stages, engines (docs/metrics.md)")
 ASK = Route("POST", "/api/ask", "command", "`{text, speak?: bool}`", "`Turn`", 64 * KIB)
 SAY = Route("POST", "/api/say", "command", "`{text, language?: ko|en}`", "`Said`", 64 * KIB)
@@ -147,6 +155,7 @@ ROUTES: tuple[Route, ...] = (
     EVENTS,
     TURNS,
     REPORT,
+    BUDGET,
     METRICS,
     ASK,
     SAY,
@@ -335,6 +344,64 @@ class Report(TypedDict):
     more: bool
     skipped: int
     groups: list[ReportGroup]
+
+
+class BudgetStage(TypedDict):
+    """One of the seven stages. ``ms``: a median by itself, from ``source``; ``usual_ms``: ``{low, high}``.
+    ``begins_ms`` to ``ends_ms`` on the clock after the last voiced sample; ``waited_ms`` of it is waited for,
+    up to ``cumulative_ms``. ``source_kind``: measured, published, assumption or given.
+    """
+
+    stage: str
+    ms: float
+    p95_ms: float | None
+    usual_ms: Mapping[str, float]
+    usual_source: str
+    usual_url: str | None
+    over_usual: bool
+    target_ms: float
+    source: str
+    source_kind: str
+    source_date: str | None
+    source_url: str | None
+    begins_ms: float
+    ends_ms: float
+    waited_ms: float
+    cumulative_ms: float
+
+
+class BudgetRemedy(TypedDict):
+    """What would help: the first sound comes ``gain_ms`` sooner."""
+
+    code: str
+    stage: str
+    gain_ms: float
+    text: str
+    next: str
+
+
+class Budget(TypedDict):
+    """Answer of ``BUDGET``: ``total_ms`` is first audio with overlap, ``sum_ms`` the stages one after
+    another. ``zone``: natural, conversational or beyond. docs/budget.md explains the rest.
+    """
+
+    preset: str
+    title: str
+    stages: list[BudgetStage]
+    sum_ms: float
+    total_ms: float
+    target_ms: float
+    over_target: bool
+    bottleneck: str
+    zone: str
+    zones: Mapping[str, object]
+    overlap: Mapping[str, object]
+    measured: Mapping[str, object] | None
+    load: Mapping[str, object] | None
+    remedies: list[BudgetRemedy]
+    notes: list[Mapping[str, str]]
+    against: Mapping[str, object] | None
+    difference: Mapping[str, object] | None
 
 
 class Status(TypedDict):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from ondam.control.api import ChatAnswer
 from ondam.control.events import Broadcast
 from ondam.errors import ControlError, OndamError
 from ondam.journal.reading import Selection
+from ondam.measure.budget_answer import Wanted, answer
+from ondam.measure.budget_data import knowledge
+from ondam.measure.budget_own import Own
 from ondam.pipeline.ports import SpeechStart, Transcript
 from ondam.types import Audio, Language, Mode, Samples
 
@@ -152,6 +155,10 @@ class FakeDaemon:
     async def report(self, selection: Selection, language: Language) -> wire.Report:
         await self._note("report", selection, language)
         return {"turns": 0, "more": False, "skipped": 0, "groups": []}
+
+    async def budget(self, wanted: Wanted, language: Language) -> wire.Budget:
+        await self._note("budget", wanted, language)
+        return cast(wire.Budget, answer(wanted, knowledge(), Own(None, 0, 0), 800.0, language))
 
     def metrics(self) -> bytes:
         return b"ondam_up 1\n"
