@@ -35,6 +35,8 @@ PURE = [
     DAEMON / "measure/budget_own.py",
     DAEMON / "measure/queueing.py",
     DAEMON / "measure/waterfall.py",
+    DAEMON / "measure/compare.py",
+    DAEMON / "measure/plot.py",
     DAEMON / "measure/distribution.py",
     DAEMON / "measure/endpoints.py",
 ]

@@ -17,10 +17,10 @@ from ondam.measure.distribution import distribution, is_answered
 from ondam.measure.waterfall import ROWS
 from ondam.types import Language
 
-WIDTH, LEFT, RIGHT = 960, 190, 30
+WIDTH, LEFT, RIGHT = 960, 260, 30
 """Of the whole, and what stands beside the axes."""
 
-ROW, BAR = 58, 20
+ROW, BAR = 64, 20
 """Height of one distribution, and of one line of the waterfall."""
 
 DOT = 3.0
@@ -31,18 +31,48 @@ MOST_DOTS = 1500
 BEYOND = 3
 """An axis ends at so many times p90; what lies beyond is counted at its edge, and squeezes nothing."""
 
-STYLE = """
-svg { color-scheme: light dark; --ink: #1c2024; --faint: #8b939c; --rule: #d5dade; --paper: #ffffff;
-  --a: #1f6fb2; --b: #b8521c; --cold: #8b939c; --budget: #a02c2c; font: 13px system-ui, sans-serif; }
-@media (prefers-color-scheme: dark) {
-  svg { --ink: #e7eaee; --faint: #8d96a0; --rule: #3a424b; --paper: #14181c;
-    --a: #6cb4ee; --b: #f0995f; --cold: #7d8791; --budget: #f08080; } }
-.paper { fill: var(--paper); } text { fill: var(--ink); } .faint { fill: var(--faint); }
-.rule { stroke: var(--rule); } .budget { stroke: var(--budget); stroke-dasharray: 4 3; }
-.budget-text { fill: var(--budget); } .median { stroke: var(--ink); stroke-width: 2; }
-.p95 { stroke: var(--ink); stroke-dasharray: 2 2; } .a { fill: var(--a); } .b { fill: var(--b); }
-.cold { fill: none; stroke: var(--cold); } circle { fill-opacity: 0.65; } .title { font-weight: 600; }
-"""
+LIGHT = {
+    "ink": "#1c2024",
+    "faint": "#6b737c",
+    "rule": "#d5dade",
+    "paper": "#ffffff",
+    "a": "#1f6fb2",
+    "b": "#b8521c",
+    "cold": "#6b737c",
+    "budget": "#a02c2c",
+}
+
+DARK = {
+    "ink": "#e7eaee",
+    "faint": "#9aa3ad",
+    "rule": "#3a424b",
+    "paper": "#14181c",
+    "a": "#6cb4ee",
+    "b": "#f0995f",
+    "cold": "#9aa3ad",
+    "budget": "#f08080",
+}
+
+
+def _style() -> str:
+    """No variables: only browsers know those, and a plot is also looked at elsewhere."""
+    shapes = (
+        "text { font: 13px system-ui, sans-serif; } text.small { font-size: 10.5px; }"
+        " .title { font-weight: 600; } circle { fill-opacity: 0.65; } .median { stroke-width: 2; }"
+        " .p95 { stroke-dasharray: 2 2; } line.budget { stroke-dasharray: 4 3; }"
+    )
+    return f"{shapes}\n{_colours(LIGHT)}\n@media (prefers-color-scheme: dark) {{ {_colours(DARK)} }}\n"
+
+
+def _colours(of: Mapping[str, str]) -> str:
+    return (
+        f"text {{ fill: {of['ink']}; }} .paper {{ fill: {of['paper']}; }}"
+        f" text.faint {{ fill: {of['faint']}; }}"
+        f" .rule {{ stroke: {of['rule']}; }} .median, .p95 {{ stroke: {of['ink']}; }}"
+        f" .a {{ fill: {of['a']}; }} .b {{ fill: {of['b']}; }}"
+        f" circle.cold {{ fill: none; stroke: {of['cold']}; }}"
+        f" line.budget {{ stroke: {of['budget']}; }} text.budget {{ fill: {of['budget']}; }}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +102,7 @@ class _Drawing:
         title = self._say("plot_title", turns=count, date=str(run["started_at"])[:16].replace("T", " "))
         self._add("title").text = title
         self._add("desc").text = self._say("plot_described")
-        self._add("style").text = STYLE
+        self._add("style").text = _style()
         paper = self._add("rect", x=0, y=0, width=WIDTH, **{"class": "paper"})
         self._y = 30.0
         self._text(20, title, "title")
@@ -122,18 +152,19 @@ class _Drawing:
         if budget is not None:
             x = LEFT + budget * scale
             self._line(x, top - 6, x, bottom, "budget")
-            self._text(x + 4, self._say("plot_budget", budget=f"{budget:g}"), "budget-text", y=top - 8)
+            self._text(x + 4, self._say("plot_budget", budget=f"{budget:g}"), "budget", y=top - 8)
         for group, values in rows:
             middle = self._y + ROW / 2 + 5
             self._text(20, group.label, "", y=middle + 4)
             self._dots(values, until, scale, middle, group.look)
             figures = distribution(values)
-            for percentile, look in (("p50", "median"), ("p95", "p95")):
+            for percentile, look, label_at in (("p50", "median", -21), ("p95", "p95", 28)):
                 value = float(figures[percentile] or 0)
                 if value <= until:
                     x = LEFT + value * scale
                     self._line(x, middle - 19, x, middle + 19, look)
-                    self._text(x, f"{percentile} {value:.0f}", "", y=middle - 21, anchor="middle", size=10)
+                    told = f"{percentile} {value:.0f}"
+                    self._text(x, told, "small", y=middle + label_at, anchor="middle")
             beyond = sum(1 for value in values if value > until)
             if beyond:
                 self._text(WIDTH - 4, f"{beyond} ▸", "", y=middle + 4, anchor="end")
@@ -184,7 +215,7 @@ class _Drawing:
             if waited is not None:
                 shown, inside = f"{waited:.0f}", x + wide + 40 > WIDTH
                 place = x - 5 if inside else x + wide + 5
-                self._text(place, shown, "", y=self._y + 14, anchor="end" if inside else "start", size=11)
+                self._text(place, shown, "small", y=self._y + 14, anchor="end" if inside else "start")
             self._y += BAR
         self._y = bottom + 18
 
@@ -196,13 +227,9 @@ class _Drawing:
         *,
         y: float | None = None,
         anchor: str = "start",
-        size: int | None = None,
     ) -> None:
-        given: dict[str, object] = {"font-size": size} if size else {}
         at = self._y if y is None else y
-        made = self._add(
-            "text", x=f"{x:.1f}", y=f"{at:.1f}", **{"text-anchor": anchor, "class": look}, **given
-        )
+        made = self._add("text", x=f"{x:.1f}", y=f"{at:.1f}", **{"text-anchor": anchor, "class": look})
         made.text = "".join(c for c in words if c.isprintable())
 
     def _line(self, x1: float, y1: float, x2: float, y2: float, look: str) -> None:
@@ -236,8 +263,10 @@ def _sides(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, A
 
 def _conditions(told: Mapping[str, Any]) -> str:
     engines = told.get("engines") or {}
-    models = [str(engine.get("model") or engine.get("name")) for engine in engines.values()]
     run = told["run"]
+    models = [str(engine.get("model") or engine.get("name"))[:40] for engine in engines.values()]
+    if run.get("stub_ms"):
+        models = ["stub " + ",".join(f"{key}={ms:g}" for key, ms in run["stub_ms"].items())]
     load = f"load {run['load_average_before']}–{run['load_average_after']}"
     parts = [
         *models,

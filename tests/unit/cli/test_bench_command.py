@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from tests.fakes.engines import ScriptedEngines
@@ -137,3 +138,103 @@ async def test_a_table_is_drawn_for_people(daemon: FakeDaemon, ondam: Ondam) -> 
     assert "first audio: 2 settled pairs" in done.out.lower()
     assert "engines in turn, without the daemon" in done.out
     assert "640" in done.out
+
+
+async def test_the_same_profile_twice_has_no_winner(daemon: FakeDaemon, ondam: Ondam, tmp_path: Path) -> None:
+    profile = tmp_path / "x.toml"
+    profile.write_text("[drafts]\nafter_ms = 96\n", "utf-8")
+    ab = ("--ab", str(profile), str(profile), "--turns", "12", "--settle", "0", "--seed", "3", "--json")
+    done = await ondam("bench", "--language", "en", *ab)
+    assert done.code == 0, done.err
+    told = done.json
+    assert told["comparison"]["first_audio_ms"] == {
+        "method": "pairs",
+        "count": 12,
+        "ratio": 1.0,
+        "interval": [1.0, 1.0],
+        "confidence": 0.975,
+        "verdict": "none",
+        "reason": "within_noise",
+    }
+    assert told["against"]["profile"] == told["profile"] == str(profile)
+    run = told["conditions"]["run"]
+    assert (run["differ"], run["engines_resident"], run["seed"]) == ([], "one set", 3)
+    asked = [call[5] for call in daemon.asked if call[0] == "wav_turn"]
+    assert asked == [{"drafts": {"after_ms": 96}}] * 24
+    assert (
+        told["conditions"]["name"]
+        == told["turns"][0]["conditions"]
+        == told["against"]["turns"][0]["conditions"]
+    )
+    again = await ondam("bench", "--language", "en", *ab)
+    assert [turn["clip"] for turn in again.json["turns"]] == [turn["clip"] for turn in told["turns"]]
+
+
+async def test_the_sides_are_named_after_conditions_of_their_own(daemon: FakeDaemon, ondam: Ondam) -> None:
+    ab = ("--ab", "shipped", "endpoint.mode=silence", "--turns", "1", "--settle", "0", "--json")
+    told = (await ondam("bench", "--language", "en", *ab)).json
+    other = told["against"]["conditions"]
+    assert other["endpoint"] == {"mode": "silence"}
+    assert other["name"] == told["against"]["turns"][0]["conditions"] != told["conditions"].get("name")
+
+
+@pytest.mark.parametrize(
+    "others", [("--ab", "shipped", "llm.max_tokens=3"), ("--prompt", "{folder}/p.txt")], ids=["ab", "prompt"]
+)
+async def test_what_needs_a_daemon_of_its_own_is_refused_while_one_runs(
+    daemon: FakeDaemon, ondam: Ondam, tmp_path: Path, others: tuple[str, ...]
+) -> None:
+    (tmp_path / "p.txt").write_text("You are the front desk.", "utf-8")
+    done = await ondam("bench", "--language", "en", *(each.format(folder=tmp_path) for each in others))
+    assert done.code == 4
+    assert "ondam down" in done.err
+    assert daemon.asked == []
+
+
+async def test_options_that_contradict_each_other_are_refused(daemon: FakeDaemon, ondam: Ondam) -> None:
+    both = await ondam("bench", "--ab", "a", "b", "--against", "drafts.after_ms=96")
+    assert (both.code, daemon.asked) == (2, [])
+    assert (await ondam("bench", "--plot", "/nonexistent/run.svg")).code == 2
+    assert (await ondam("bench", "--prompt", "/nonexistent")).code == 3
+
+
+async def test_a_daemon_that_dies_leaves_what_was_measured(
+    daemon: FakeDaemon, ondam: Ondam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, asked = daemon.wav_turn, 0
+
+    async def twice(*arguments: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked > 2:
+            daemon.failing = ControlError("daemon_gone", reason="EOF")
+        return await ask(*arguments)
+
+    monkeypatch.setattr(daemon, "wav_turn", twice)
+    done = await ondam("bench", "--language", "en", "--turns", "5", "--settle", "0", "--json")
+    assert done.code == 4
+    assert done.json["stopped"]["code"] == "daemon_gone"
+    assert len(done.json["turns"]) == done.json["first_audio_ms"]["n"] == 2
+
+
+async def test_turns_before_the_engines_settled_are_pointed_out(
+    daemon: FakeDaemon, ondam: Ondam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = daemon.wav_turn
+
+    async def cold(*arguments: Any) -> Any:
+        turn, answer = await ask(*arguments)
+        return {**turn, "settled": False, "population": "cold"}, answer
+
+    monkeypatch.setattr(daemon, "wav_turn", cold)
+    done = await ondam("bench", "--language", "en", "--turns", "2", "--settle", "1")
+    assert "2 turns were answered before the engines had settled" in " ".join(done.out.split())
+
+
+async def test_a_plot_is_drawn_beside_the_figures(daemon: FakeDaemon, ondam: Ondam, tmp_path: Path) -> None:
+    plot = tmp_path / "run.svg"
+    done = await ondam(
+        "bench", "--language", "en", "--turns", "2", "--settle", "0", "--plot", str(plot), "--json"
+    )
+    assert done.json["first_audio_ms"]["n"] == 2
+    assert ElementTree.parse(plot).getroot().tag == "{http://www.w3.org/2000/svg}svg"

@@ -162,7 +162,7 @@ def _counts(turn: Mapping[str, Any]) -> bool:
     return is_answered(turn) and bool(turn.get("settled"))
 
 
-RUN = ("seed", "clips", "prompt", "stub_ms", "turns_before")
+RUN = ("seed", "stub_ms", "turns_before")
 """What of ``conditions.run`` says what was asked, and not how it went."""
 
 
@@ -172,7 +172,11 @@ def _facts(run: Mapping[str, Any]) -> dict[str, Any]:
     told = run["conditions"]
     asked = told.get("run") if isinstance(told.get("run"), dict) else {}
     facts = {key: value for key, value in told.items() if key not in OF_THE_MOMENT}
-    return {**facts, "run": {**{key: asked.get(key) for key in RUN}, "clips": _clips(run)}}
+    if asked.get("stub_ms"):
+        facts.pop("engines", None)  # named after sockets of that run; the delays say who they are
+    prompt = asked.get("prompt")
+    made = {key: asked.get(key) for key in RUN} | {"clips": _clips(run)}
+    return {**facts, "run": {**made, "prompt": prompt.get("sha256") if isinstance(prompt, dict) else None}}
 
 
 def _clips(run: Mapping[str, Any]) -> dict[str, Any]:
