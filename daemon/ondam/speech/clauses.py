@@ -26,6 +26,7 @@ _VERDICTS: dict[str, Verdict] = {"split": "cut", "hold": "wait", "reject": "no"}
 _STOPS = ".!?。！？…．｡"
 _COMMAS = ",，、;；:："
 _CLOSERS = "\"')]}”’»›」』）】〕》〉"
+_GOES_ON = tuple("-–—~/")
 _FULL_WIDTH_STOPS = "。！？｡"
 
 _ENDS_SENTENCE = "다요까죠네지오음함임됨봄자라군야해어아"
@@ -292,6 +293,8 @@ class ClauseCutter:
             return "cut"
         if action == "hold" and not text[past].isspace() and not text[past].isascii():
             return "cut"
+        if text[past:].lstrip(" ")[:1] in _GOES_ON:
+            return "no"  # "9 a.m. - 5 p.m."
         return _VERDICTS[action]
 
     def _at_space(self, clauses: list[str]) -> None:

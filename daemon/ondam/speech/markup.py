@@ -183,7 +183,10 @@ class MarkupFilter:
                 self._line_start = False
                 return end, ""
         if first == ">":
-            return begin + 1, ""
+            if begin + 1 == len(text) and not final:
+                return None
+            if not (text[begin + 1 : begin + 2] == "=" or text[begin + 1 : begin + 2].isdigit()):
+                return begin + 1, ""  # a quotation; ">140" is more than
         if first in _BULLETS:
             if begin + 1 == len(text):
                 return (begin + 1, "") if final else None

@@ -150,3 +150,7 @@ def test_only_the_first_clause_ends_before_a_phrase_and_never_after_a_number_or_
     ]
     whole = "We will meet again at half past 9 in the morning."
     assert cut(whole) == [whole]
+
+
+def test_a_range_of_hours_is_one_clause_though_its_first_half_ends_in_a_stop() -> None:
+    assert cut("Open 9 a.m. - 5 p.m. daily. Come in.") == ["Open 9 a.m. - 5 p.m. daily.", "Come in."]

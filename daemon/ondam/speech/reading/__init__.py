@@ -10,13 +10,20 @@ from ondam.speech.reading.en import read_english
 from ondam.speech.reading.ko import read_korean
 from ondam.types import Language
 
-_HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: " ", 0xA0: " ", 0x202F: " "}
+_HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
+    0x3000: " ",
+    0xA0: " ",
+    0x202F: " ",
+    0xB5: "μ",
+}
 _ENCLOSED = re.compile("[Ⅰ-ⅻ①-⑳❶-❿]")
 _ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "«": '"', "»": '"', "「": '"', "」": '"'})
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff\u20e3]")
 _OTHER_DIGITS = re.compile(r"[^\D0-9]")
 _ENTITY = re.compile(r"&#?\w{1,20};")
+_NAKED_POINT = re.compile(r"(?<![\w.,)\]])\.(?=\d)")
+"""``.5 mg`` is half of one, and must never be heard as five."""
 
 _LAUGHS = (
     (re.compile("ㅋ+"), "크크"),
@@ -43,6 +50,7 @@ def reading(text: str, language: Language) -> str:
         text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
     text = _OTHER_DIGITS.sub(lambda sign: str(unicodedata.decimal(sign[0])), text)
     text = _INVISIBLE.sub("", text.translate(_HALF_WIDTH).translate(_QUOTES))
+    text = _NAKED_POINT.sub("0.", text)
     text = _ENCLOSED.sub(_number_of, text.replace("。", ". ").replace("、", ", ").replace('"', ""))
     text = read_korean(text) if language == "ko" else read_english(text)
     return _sayable(text, language)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from ondam.speech.reading.en_numerals import amount, cardinal, decade, digits, ordinal, plural, year
-from ondam.speech.reading.en_units import MONEY, MONTHS, POWERS, SIGNS, UNITS, WORDS_IN_CAPITALS
+from ondam.speech.reading.en_units import MONEY, MONTHS, PER, POWERS, SIGNS, UNITS, WORDS_IN_CAPITALS
 from ondam.speech.reading.latin import known_words
 from ondam.speech.reading.phone import with_phones_read
 
@@ -30,7 +30,9 @@ _MONTH = (
     r"(?P<month>Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"
 )
 _MONTH += r"|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\.?"
-_HALF = r"(?P<half>[AaPp]\.?[Mm](?:\.|(?![A-Za-z])))"
+_HALF_DAY = r"[AaPp]\.?[Mm](?:\.|(?![A-Za-z]))"
+_HALF = rf"(?P<half>{_HALF_DAY})"
+_TIME = rf"(?<![\d:.,])\d{{1,2}}(?::[0-5]\d(?!\d)(?: ?{_HALF_DAY})?| ?{_HALF_DAY})"
 _DAY = r"(?P<day>3[01]|[12]?\d)(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:1[1-9]|20)\d\d)"
 
@@ -112,7 +114,20 @@ def _end_after(found: re.Match[str]) -> str:
 
 
 def _number_date(found: re.Match[str]) -> str:
-    return f"{MONTHS[int(found['month']) - 1]} {ordinal(int(found['day']))}, {year(int(found['year']))}"
+    return _day_of(int(found["month"]), int(found["day"]), int(found["year"]))
+
+
+def _slash_date(found: re.Match[str]) -> str:
+    """``11/30/2026`` and ``11/30/26``; where the first can be no month, it is the day."""
+    first, second, last = map(int, found[0].split("/"))
+    month, day = (second, first) if first > 12 else (first, second)
+    if not (0 < month < 13 and 0 < day < 32):
+        return found[0]
+    return _day_of(month, day, last if last > 99 else last + (2000 if last < 70 else 1900))
+
+
+def _day_of(month: int, day: int, of_year: int) -> str:
+    return f"{MONTHS[month - 1]} {ordinal(day)}, {year(of_year)}"
 
 
 def _named_date(found: re.Match[str]) -> str:
@@ -137,6 +152,22 @@ def _money(found: re.Match[str]) -> str:
     return f"{minus}{amount(written)} {plural(written, one, many)}"
 
 
+def _money_range(found: re.Match[str]) -> str:
+    """``$5-$10``: the money is said once, after the last."""
+    power = POWERS.get(found["letter"] or "")
+    return f"{amount(found['num'])}{' ' + power if power else ''} to {found['money']}"
+
+
+def _per(found: re.Match[str]) -> str:
+    known = (found["left"].lstrip("0123456789 ") + found["per"]) in UNITS
+    pers = [PER[per] for per in found["per"].split("/")[1:]]
+    return found[0] if known else " per ".join([found["left"], *pers])
+
+
+def _time_range(found: re.Match[str]) -> str:
+    return f"{found[1] or found[2]} to "
+
+
 def _unit(found: re.Match[str]) -> str:
     minus = "minus " if found["minus"] else ""
     return f"{minus}{amount(found['num'])} {plural(found['num'], *UNITS[found['unit']])}"
@@ -149,6 +180,9 @@ def _unit_range(found: re.Match[str]) -> str:
 
 def _fraction(found: re.Match[str]) -> str:
     above, below = int(found["above"]), int(found["below"])
+    if not found["whole"] and (above == below > 9 or 1000 > above > below > 19):
+        # A blood pressure, or shares: nobody says "one hundred twenty eightieths".
+        return f"{amount(found['above'])}{' ' if above == below else ' over '}{amount(found['below'])}"
     name = {2: "half", 4: "quarter"}.get(below, ordinal(below))
     names = {"half": "halves"}.get(name, f"{name}s")
     part = f"{cardinal(above)} {name if above == 1 else names}"
@@ -179,6 +213,14 @@ _YEAR_ALONE = re.compile(r"^.*$")
 """Each end of a range is read as if it stood alone: ``1990-2000`` are years, ``1-2`` are not."""
 
 
+def _identifier(found: re.Match[str]) -> str:
+    """``900101-1234567``: a number of somebody or something, unless it can be a range (``10000-20000``)."""
+    first, last = found[0].split("-")
+    if len(first) == len(last) and first < last:
+        return found[0]
+    return _groups(found[0])
+
+
 def _operation(found: re.Match[str]) -> str:
     names = {
         "+": "plus",
@@ -192,9 +234,37 @@ def _operation(found: re.Match[str]) -> str:
     return f" {names.get(found['sign'], 'divided by')} "
 
 
+_MONEY = f"(?:{_words(*MONEY)})"
 _MINUS = r"(?P<minus>(?<![\w.)])[-−])?"
 _NUMBER_RULES: list[Rule] = [
     (re.compile(r"(?<=\d)T(?=\d\d:)"), lambda _: " "),
+    (re.compile(r"(?<![\w)])\+(?=\d)"), lambda _: "plus "),
+    (re.compile(r"(?:>=|≥) ?(?=\d)"), lambda _: " at least "),
+    (re.compile(r"(?:<=|≤) ?(?=\d)"), lambda _: " at most "),
+    (re.compile(r"(?<!\w)(?:>|(?<!\w )> )(?=\d)"), lambda _: " more than "),
+    (re.compile(r"(?<!\w)(?:<|(?<!\w )< )(?=\d)"), lambda _: " less than "),
+    (re.compile(r"(?<=[\w)])\^\{?(-?\d+)\}?"), lambda found: f" to the power of {found[1]}"),
+    (re.compile(r"(?<![\w.,])(\d{1,2}) ?h ?(\d{1,2}) ?m(?!\w)"), lambda f: f"{f[1]} hr {f[2]} min"),
+    (re.compile(rf"(?P<left>\d ?(?:[A-Za-z²³]{{1,9}})?)(?P<per>(?:/(?:{_words(*PER)})(?![A-Za-z]))+)"), _per),
+    (re.compile(rf"(?<!\w)({_words(*MONEY)}) ?[-−](?=\d)"), lambda found: f"-{found[1]}"),
+    (
+        re.compile(
+            rf"{_START}((?:{_NUM}{_TO})?{_NUM}(?:[kKM]|bn)?)"
+            rf"(?: (?=[A-Z]{{3}}|{_MONEY}(?! ?\d)))?({_MONEY})(?!\w)"
+        ),
+        lambda found: f"{found[2]}{found[1]}",
+    ),
+    (
+        re.compile(
+            rf"(?P<money>{_words(*MONEY)}) ?(?P<num>{_NUM})(?P<letter>{_words(*POWERS)})?{_TO}"
+            rf"(?:(?P=money) ?)?(?=\d)"
+        ),
+        _money_range,
+    ),
+    (
+        re.compile(rf"({_TIME}){_TO}(?={_TIME})|(?<![\w.,:/])(\d{{1,2}}){_TO}(?=\d{{1,2}} ?{_HALF_DAY})"),
+        _time_range,
+    ),
     (re.compile(r"(?<!\d)(\d)'(\d{1,2})\"?(?!\d)"), lambda f: f"{amount(f[1])} foot {amount(f[2])}"),
     (re.compile(rf"{_START}({_NUM})x(?![A-Za-z0-9])"), lambda found: f"{amount(found[1])} times"),
     (re.compile(r"(?<!\d)24/7(?![\d/])"), lambda _: "twenty-four seven"),
@@ -208,10 +278,7 @@ _NUMBER_RULES: list[Rule] = [
         ),
         _number_date,
     ),
-    (
-        re.compile(rf"{_START}(?P<month>0?[1-9]|1[0-2])/(?P<day>[12]\d|3[01]|0?[1-9])/{_YEAR}(?![\d/])"),
-        _number_date,
-    ),
+    (re.compile(rf"{_START}\d{{1,2}}/\d{{1,2}}/(?:(?:1[1-9]|20)\d\d|\d\d)(?![\d/])"), _slash_date),
     (re.compile(rf"(?<![A-Za-z]){_MONTH} {_DAY}(?!\d)(?:,? {_YEAR}(?![\d-]))?"), _named_date),
     (re.compile(rf"(?<!\d){_DAY} (?P<of>of )?{_MONTH}(?:,? {_YEAR}(?!\d))?(?![A-Za-z])"), _named_date),
     (re.compile(r"(?P<v>(?<![A-Za-z])[vV](?:er)?\.? ?)?(?<![\d.])(?P<dotted>\d+(?:\.\d+){2,})"), _version),
@@ -254,6 +321,7 @@ _NUMBER_RULES: list[Rule] = [
     (re.compile(rf"{_MINUS}{_START}(?P<num>{_NUM})[ -]?{_UNIT}"), _unit),
     (re.compile(r"(?<=\d) ?(?P<sign>[+*×÷x−]|(?<= )[-/](?= )) ?(?=[-−]?\d)"), _operation),
     (re.compile(r"(?<=\d) ?= ?"), lambda _: " equals "),
+    (re.compile(r"(?<![\d.,-])(?:\d{5,}-\d+|\d+-\d{5,})(?![\d.,-]*\d)"), _identifier),
     (re.compile(rf"{_START}(?<!-)({_NUM}){_TO}({_NUM})(?![\d-])"), _range),
     (re.compile(r"(?<![A-Za-z])(?:No\. ?|#)(?=\d)"), lambda _: "number "),
     (re.compile(r"~ ?(?=\d)"), lambda _: "about "),

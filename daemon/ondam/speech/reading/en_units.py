@@ -22,6 +22,20 @@ UNITS = {
     "kg": ("kilogram", "kilograms"),
     "g": ("gram", "grams"),
     "mg": ("milligram", "milligrams"),
+    "mcg": ("microgram", "micrograms"),
+    "μg": ("microgram", "micrograms"),
+    "μL": ("microliter", "microliters"),
+    "μm": ("micrometer", "micrometers"),
+    "dL": ("deciliter", "deciliters"),
+    "mmol": ("millimole", "millimoles"),
+    "mmHg": ("millimeter of mercury", "millimeters of mercury"),
+    "kPa": ("kilopascal", "kilopascals"),
+    "MPa": ("megapascal", "megapascals"),
+    "psi": ("pound per square inch", "pounds per square inch"),
+    "mA": ("milliamp", "milliamps"),
+    "kV": ("kilovolt", "kilovolts"),
+    "tbsp": ("tablespoon", "tablespoons"),
+    "tsp": ("teaspoon", "teaspoons"),
     "lb": ("pound", "pounds"),
     "lbs": ("pound", "pounds"),
     "oz": ("ounce", "ounces"),
@@ -66,6 +80,16 @@ UNITS = {
 }
 """By the sign after the number: said after 1, and after anything else."""
 
+PER = {
+    **{sign: names[0] for sign, names in UNITS.items() if sign[0].isalpha() and "/" not in sign},
+    **{"h": "hour", "s": "second", "d": "day", "day": "day", "wk": "week", "mo": "month", "yr": "year"},
+    **{
+        word: word for word in ("second", "minute", "hour", "week", "month", "year", "person", "unit", "dose")
+    },
+    **{word: word for word in ("user", "item", "piece", "night")},
+}
+"""What may stand after the slash of ``0.5mg/kg`` and ``$20/month``, in one."""
+
 MONEY = {
     "US$": ("dollar", "dollars", "cent", "cents"),
     "$": ("dollar", "dollars", "cent", "cents"),
@@ -73,12 +97,20 @@ MONEY = {
     "£": ("pound", "pounds", "penny", "pence"),
     "¥": ("yen", "yen", "", ""),
     "₩": ("won", "won", "", ""),
+    "¢": ("cent", "cents", "", ""),
+    "USD": ("dollar", "dollars", "cent", "cents"),
+    "EUR": ("euro", "euros", "cent", "cents"),
+    "GBP": ("pound", "pounds", "penny", "pence"),
+    "JPY": ("yen", "yen", "", ""),
+    "KRW": ("won", "won", "", ""),
 }
+"""By the sign or code on either side of the amount."""
 
 POWERS = {
     "k": "thousand",
     "K": "thousand",
     "M": "million",
+    "m": "million",
     "B": "billion",
     "bn": "billion",
     "T": "trillion",
@@ -94,6 +126,9 @@ SIGNS = {
     "&": " and ",
     "@": " at ",
     "±": " plus or minus ",
+    "√": " the square root of ",
+    "§": " section ",
+    "mmHg": " millimeters of mercury",
     "≥": " at least ",
     "≤": " at most ",
     "≠": " is not ",

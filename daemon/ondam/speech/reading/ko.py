@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 
 from ondam.speech.reading import ko_counters as counters
 from ondam.speech.reading.hanja import without_hanja
-from ondam.speech.reading.ko_units import BELOW_ZERO, MONEY, SIGNS, UNITS
+from ondam.speech.reading.ko_units import BELOW_ZERO, MONEY, PER, POWERS, SIGNS, UNITS
 from ondam.speech.reading.latin import known_words, latin_in_korean, spelled
 from ondam.speech.reading.numerals import ADJACENT_NATIVE, amount, counted, digits, sino
 from ondam.speech.reading.particles import MARK, agreed, marked, particle
@@ -38,11 +39,11 @@ _HOURS = ("영", "한", "두", "세", "네", "다섯", "여섯", "일곱", "여�
 
 def read_korean(text: str) -> str:
     """``text``, already in NFC and half-width, as a voice is to say it."""
-    text = without_hanja(text)
+    text = marked(without_hanja(text))
     if not _HAS_FORMS.search(text):
         return text
     text = _STREET.sub(lambda street: f"{street[1]}{sino(int(street[2]))}가", text)
-    text = known_words(marked(text), "ko")
+    text = known_words(text, "ko")
     text = _MAIL.sub(_mail, text)
     if _HAS_DIGIT.search(text):
         text = with_phones_read(text, "ko", _groups)
@@ -102,6 +103,19 @@ def _month_day(found: re.Match[str]) -> str:
     return f"{_MONTHS[int(found[1]) - 1]} {sino(int(found[2]))}일"
 
 
+def _days_or_parts(found: re.Match[str]) -> str:
+    """``11/30`` is a day: nobody counts thirtieths. ``3/4`` and ``1/20`` are parts."""
+    first, last = found.group(1, 2), found.group(3, 4)
+    days = [first, last] if last[0] else [first]
+    if found["time"] is None and not any(_is_day(int(month), int(day)) for month, day in days):
+        return found[0]
+    return "에서 ".join(f"{_MONTHS[int(month) - 1]} {sino(int(day))}일" for month, day in days)
+
+
+def _is_day(month: int, day: int) -> bool:
+    return month == day or (month > 1 and day > 12)
+
+
 def _month(found: re.Match[str]) -> str:
     return f"{_MONTHS[int(found[1]) - 1]}"
 
@@ -110,6 +124,9 @@ def _money(found: re.Match[str]) -> str:
     unit, part = MONEY[found["money"]]
     whole, _, cents = found["num"].replace(",", "").partition(".")
     minus = "마이너스 " if found["minus"] else ""
+    if found["letter"]:
+        value = Decimal(found["num"].replace(",", "")) * POWERS[found["letter"]]
+        return f"{minus}{amount(f'{value.normalize():f}')} {unit}"
     if found["big"]:
         return f"{minus}{amount(found['num'])}{found['big']} {unit}"
     if part and len(cents) == 2:
@@ -131,6 +148,26 @@ def _big(found: re.Match[str]) -> str:
     return spoken + (found["more"] or "") + ("" if found["unit"] is None else " ")
 
 
+def _per(found: re.Match[str]) -> str:
+    """``0.5mg/kg/일`` is 하루 킬로그램당 영점오 밀리그램."""
+    pers = [PER[per] for per in reversed(found["per"].split("/")[1:])]
+    return " ".join([*pers, found["left"]])
+
+
+def _bound(found: re.Match[str]) -> str:
+    """``≥140`` is said after the number: 백사십 이상."""
+    sign = found["sign"].replace("=", "")
+    name = {"≥": "이상", "≤": "이하"}.get(sign) or {">": ("초과", "이상"), "<": ("미만", "이하")}[sign][
+        "=" in found["sign"]
+    ]
+    return f"{found['left']} {name}"
+
+
+def _temperatures(found: re.Match[str]) -> str:
+    first, last = ("영하 " * bool(found[sign]) for sign in ("minus", "below"))
+    return f"{first}{amount(found['first'])}에서 {last}{amount(found['num'])} 도"
+
+
 def _unit(found: re.Match[str]) -> str:
     unit = UNITS[found["unit"]]
     spoken = unit.format(amount(found["num"]))
@@ -149,7 +186,7 @@ def _count_range(found: re.Match[str]) -> str:
     first, last, counter = found["first"], found["num"], found["counter"]
     more = "여" if found["more"] else ""
     pair = (_small(first), _small(last))
-    if found["to"] == "-" and (counter in ("번지", "호", "동", "번길") or pair[0] >= pair[1]):
+    if found["to"] == "-" and (counter in ("번지", "호", "동", "번길") or _value(first) >= _value(last)):
         return f"{amount(first)} 다시 {amount(last)} {counter}"
     if counter == "대" and pair[0] % 10 == pair[1] % 10 == 0 and 0 < pair[0] < pair[1] < 100:
         return f"{sino(pair[0])[:-1]}{sino(pair[1])} 대"
@@ -171,6 +208,10 @@ def _count_range(found: re.Match[str]) -> str:
     if counter in counters.IDIOMATIC_RANGE and pair[1] - pair[0] == 1 and 1 < pair[0] < 9:
         return f"{sino(pair[0])}{sino(pair[1])} {counter}"
     return f"{amount(first)}에서 {amount(last)}{more} {counter}"
+
+
+def _value(written: str) -> float:
+    return float(written.replace(",", ""))
 
 
 def _small(written: str) -> int:
@@ -221,7 +262,17 @@ def _address(found: re.Match[str]) -> str:
     return " 점 ".join(map(digits, found[0].split(".")))
 
 
+def _identifier(found: re.Match[str]) -> str:
+    """``900101-1234567``: a number of somebody or something, said digit by digit."""
+    return " 다시 ".join(map(digits, found[0].split("-")))
+
+
 def _fraction(found: re.Match[str]) -> str:
+    above, below = int(found["above"]), int(found["below"])
+    if not found["whole"] and (above == below > 9 or 1000 > above > below > 19):
+        # Shares (오십 대 오십), or a blood pressure (백이십에 팔십).
+        to = " 대 " if above == below else "에 "
+        return f"{amount(found['above'])}{to}{amount(found['below'])}"
     whole = found["whole"] or ""
     whole = whole and amount(found["whole"]) + particle(amount(found["whole"]), "과") + " "
     return f"{whole}{sino(int(found['below']))}분의 {sino(int(found['above']))}"
@@ -245,9 +296,48 @@ def _equals(found: re.Match[str]) -> str:
     return f"{found[1]}{MARK}은 "
 
 
+_MONTH_DAY = r"(0?[1-9]|1[0-2])/(3[01]|[12]\d|0?[1-9])"
+_MONEY = f"(?:{_words(*MONEY)})"
 _MINUS = r"(?P<minus>(?<![\w.)])[-−])?"
 _NUMBER_RULES: list[Rule] = [
     (re.compile(r"(?<=\d)T(?=\d\d:)"), lambda _: " "),
+    (re.compile(r"(?<![\w)])\+(?=\d)"), lambda _: "플러스 "),
+    (
+        re.compile(
+            r"(?P<sign>(?<!\w)[<>](?=\d)|(?<!\w)(?<!\w )[<>]|[<>]=|[≥≤]) ?"
+            rf"(?P<left>{_NUM}(?: ?{_UNITS}|(?:{_COUNTERS}){_TAIL})?)"
+        ),
+        _bound,
+    ),
+    (re.compile(r"(?<=[\w)])\^\{?(-?\d+)\}?"), lambda found: f"의 {found[1]} 제곱"),
+    (
+        re.compile(
+            rf"(?P<left>{_START}{_NUM}(?!\s?(?:km/h|㎞/h|m/s)) ?(?:{_UNITS}|{_COUNTERS}|원|달러))"
+            rf"(?P<per>(?:/(?:{_words(*PER)})(?![A-Za-z²³])(?:(?<![가-힣])|(?![가-힣])|(?=입니다|이에요|예요|이고|이며|정도)))+)"
+        ),
+        _per,
+    ),
+    (re.compile(rf"(?<!\w)({_words(*MONEY)}) ?[-−](?=\d)"), lambda found: f"-{found[1]}"),
+    (
+        re.compile(
+            rf"{_START}((?:{_NUM}(?:{_TO}|-))?{_NUM}(?:[kKM]|bn)?)"
+            rf"(?: (?=[A-Z]{{3}}|{_MONEY}(?! ?\d)))?({_MONEY})(?![0-9A-Za-z])"
+        ),
+        lambda found: f"{found[2]}{found[1]}",
+    ),
+    (
+        re.compile(
+            rf"{_MINUS}{_START}(?P<first>{_NUM}) ?(?:도|℃|° ?C)?{_TO}"
+            rf"(?P<below>[-−])(?P<num>{_NUM}) ?(?:도|℃|° ?C)"
+        ),
+        _temperatures,
+    ),
+    (re.compile(r"(?<=[가-힣])/(?=\d)"), lambda _: ", "),
+    (re.compile(r"(?<=:\d\d) ?[-–] ?(?=\d{1,2}:\d\d)|(?<=[\d시분]) ?[-–] ?(?=오[전후] ?\d)"), lambda _: "~"),
+    (
+        re.compile(rf"(?P<money>{_words(*MONEY)}) ?(?P<num>{_NUM})(?:{_TO}|-)(?:(?P=money) ?)?(?=\d)"),
+        lambda found: f"{amount(found['num'])}에서 {found['money']}",
+    ),
     (re.compile(r"(?<!\d)24/7(?![\d/])"), lambda _: "이십사 시간 칠 일"),
     (re.compile(r"(?<!\d)(?:\d{1,3}\.){3}\d{1,3}(?![\d.]*\d)(?=:?)"), _address),
     (
@@ -267,6 +357,14 @@ _NUMBER_RULES: list[Rule] = [
     (
         re.compile(r"(?<!\d)(11[0-9]|1339|911)(?=\s?(?:번|에|로)?\s?(?:신고|전화|구급|연락|구조))"),
         lambda f: digits(f[1]),
+    ),
+    (
+        re.compile(
+            rf"(?<![\d/+=×÷])(?<![+=×÷] ){_MONTH_DAY}(?:(?:{_TO}|-){_MONTH_DAY})?"
+            r"(?![\d/]| ?(?:인치|컵|inch|[+=×÷*]))"
+            r"(?P<time>(?= ?(?:오전|오후|아침|저녁|\d{1,2}시|\d{1,2}:\d\d)))?"
+        ),
+        _days_or_parts,
     ),
     (
         re.compile(
@@ -305,7 +403,8 @@ _NUMBER_RULES: list[Rule] = [
     ),
     (
         re.compile(
-            rf"(?P<minus>(?<!\w)[-−])?(?P<money>{_words(*MONEY)}) ?(?P<num>{_NUM})(?P<big>[만천억조])?"
+            rf"(?P<minus>(?<!\w)[-−])?(?P<money>{_words(*MONEY)}) ?(?P<num>{_NUM})"
+            rf"(?:(?P<letter>{_words(*POWERS)})(?![A-Za-z])|(?P<big>[만천억조]))?"
         ),
         _money,
     ),
@@ -340,6 +439,7 @@ _NUMBER_RULES: list[Rule] = [
     ),
     (re.compile(r"(?<=\d) ?(?P<sign>[+*×÷x−]|(?<= )[-/](?= )) ?(?=[-−]?\d)"), _sum),
     (re.compile(rf"({_NUM}) ?= ?"), _equals),
+    (re.compile(r"(?<![\d.,-])(?:\d{5,}-\d+|\d+-\d{5,})(?![\d.,-]*\d)"), _identifier),
     (re.compile(r"(?<=\d) ?- ?(?=\d)"), lambda _: " 다시 "),
     (re.compile(rf"(?<=\d){_TO}(?=\d)"), lambda _: "에서 "),
     (

@@ -75,6 +75,17 @@ UNITS = {
     "kbps": "{} 킬로비피에스",
     "dB": "{} 데시벨",
     "hPa": "{} 헥토파스칼",
+    "kPa": "{} 킬로파스칼",
+    "MPa": "{} 메가파스칼",
+    "bar": "{} 바",
+    "psi": "{} 피에스아이",
+    "mmHg": "{} 밀리미터에이치지",
+    "dL": "{} 데시리터",
+    "μL": "{} 마이크로리터",
+    "mcg": "{} 마이크로그램",
+    "mmol": "{} 밀리몰",
+    "kgf": "{} 킬로그램힘",
+    "HP": "{} 마력",
     "Pa": "{} 파스칼",
     "ms": "{} 밀리초",
     "fps": "초당 {} 프레임",
@@ -100,6 +111,17 @@ UNITS = {
     "°": "{} 도",
 }
 
+PER = {
+    **{sign: f"{said[3:]}당" for sign, said in UNITS.items() if said.startswith("{} ") and "/" not in sign},
+    **{
+        noun: f"{noun}당"
+        for noun in ("개", "명", "건", "대", "장", "병", "잔", "권", "평", "박", "회", "시간", "분", "초")
+    },
+    **{"인": "일 인당", "일": "하루", "주": "주", "월": "월", "년": "연"},
+    **{"h": "시간당", "hr": "시간당", "min": "분당", "s": "초당", "sec": "초당", "day": "하루"},
+}
+"""What stands after the slash of ``0.5mg/kg`` and ``2,500원/개`` is said before the number."""
+
 BELOW_ZERO = ("℃", "°C", "° C", "℉", "°F", "도")
 """Signs before which a minus is 영하, not 마이너스."""
 
@@ -119,14 +141,19 @@ MONEY = {
     "CN¥": ("위안", ""),
     "CNY": ("위안", ""),
     "NT$": ("대만 달러", ""),
+    "¢": ("센트", ""),
 }
-"""Written before the amount, said after it: whole and hundredth part."""
+"""Written on either side of the amount, said after it: whole and hundredth part."""
+
+POWERS = {"k": 1000, "K": 1000, "M": 1000**2, "B": 1000**3, "bn": 1000**3}
+"""Letters after an amount of money."""
 
 SIGNS = {
     "㈜": "주식회사 ",
     "(주)": "주식회사 ",
     "㈔": "사단법인 ",
     "№": "넘버 ",
+    "mmHg": " 밀리미터에이치지",
     "℡": "전화 ",
     "²": " 제곱",
     "³": " 세제곱",

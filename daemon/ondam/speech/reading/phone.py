@@ -19,8 +19,10 @@ _PLAIN = re.compile(
     r"|01\d{8,9}"
     r"|1[568]\d\d-\d{4}"
     r"|\(?[2-9]\d\d\)?[- ]\d{3}-\d{4}"
+    r"|[2-9]\d\d-\d{4}"
     r")(?![\d\-])"
 )
+_BEFORE_EXTENSION = re.compile(r"\d(?=\D+\d+$)")
 _DATE = re.compile(r"(?:19|20)\d\d[-. ]\d{1,2}[-. ]\d{1,2}")
 _REGION: dict[Language, str] = {"ko": "KR", "en": "US"}
 
@@ -36,6 +38,10 @@ def with_phones_read(text: str, language: Language, read: Callable[[str], str]) 
 
     out, at = [], 0
     for found in phonenumbers.PhoneNumberMatcher(text, _REGION[language]):
-        out += [text[at : found.start], read(found.raw_string)]
-        at = found.end
+        end = found.end
+        if found.number.extension and (label := _BEFORE_EXTENSION.search(found.raw_string)):
+            # The library reads "ext. 12" as part of the number; people say the word.
+            end = found.start + label.end()
+        out += [text[at : found.start], read(text[found.start : end])]
+        at = end
     return "".join(out) + text[at:]
