@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import psutil
 import pytest
@@ -49,16 +50,18 @@ def family(process: subprocess.Popen[bytes], least: int) -> list[psutil.Process]
     return found
 
 
-async def until_a_turn_runs(house: House) -> None:
+async def until_a_turn_was_answered(house: House) -> None:
+    """With the second on its way nobody waits for the first any more."""
     await house.ready()
     async with house.client() as client:
-        while not (await client.status())["turns"]:
+        while (await client.status())["turns"] < 2:
             await asyncio.sleep(0.1)
 
 
 def test_stub_engines_measure_the_daemon_alone(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    process = bench(house, "--turns", "2", "--settle", "1", "--against", "drafts.most_per_turn=0", "--json")
+    house, plot = House(tmp_path), tmp_path / "run.svg"
+    process = bench(house, "--turns", "2", "--settle", "1", "--against", "drafts.most_per_turn=0", "--json",
+                    "--plot", str(plot))  # fmt: skip
     out, errors = process.communicate(timeout=240)
     assert process.returncode == 0, errors.decode()
     told = json.loads(out)
@@ -75,6 +78,28 @@ def test_stub_engines_measure_the_daemon_alone(tmp_path: Path) -> None:
     assert told["difference_ms"]["p50"] > 50
     heard = {turn["transcript"] for turn in told["turns"]}
     assert len(heard) == 2, "what the stub hears depends on how much it is given"
+    assert ElementTree.parse(plot).getroot().tag.endswith("svg")
+
+
+@pytest.mark.slow
+def test_other_engines_are_compared_side_by_side_with_a_daemon_each(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    process = bench(house, "--turns", "1", "--settle", "0", "--ab", "shipped", "llm.max_tokens=20", "--json")
+    began = family(process, 5)
+    out, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors.decode()
+    told = json.loads(out)
+    other = told["against"]
+    assert [told["conditions"]["max_tokens"], other["conditions"]["max_tokens"]] == [64, 20]
+    assert told["conditions"]["run"]["engines_resident"] == "both sets at once"
+    sides = (told["turns"][0], other["turns"][0])
+    assert sides[0]["conditions"] == told["conditions"]["name"] != sides[1]["conditions"]
+    assert sides[0]["clip"] == sides[1]["clip"]
+    assert all(is_answered(turn) for turn in sides)
+    assert other["engine_sum_ms"]["n"] == 1, "each side's engines alone as well"
+    assert told["comparison"]["first_audio_ms"]["reason"] == "too_few"
+    _, alive = psutil.wait_procs(began, timeout=10)
+    assert not alive
 
 
 @pytest.mark.parametrize(("number", "prefix"), [(signal.SIGINT, ()), (signal.SIGTERM, IN_BACKGROUND)])
@@ -82,16 +107,18 @@ def test_interrupted_it_ends_with_its_daemon_and_its_stubs(
     tmp_path: Path, number: signal.Signals, prefix: tuple[str, ...]
 ) -> None:
     house = House(tmp_path)
-    process = bench(house, "--turns", "1000", "--settle", "0", prefix=prefix)
+    process = bench(house, "--turns", "1000", "--settle", "0", "--json", prefix=prefix)
     try:
         began = family(process, 4)
-        asyncio.run(until_a_turn_runs(house))
+        asyncio.run(until_a_turn_was_answered(house))
         process.send_signal(number)
         out, errors = process.communicate(timeout=20)
     finally:
         process.kill()
     assert process.returncode == 130
-    assert out == b""
+    told = json.loads(out)
+    assert told["stopped"]["code"] == "bench_interrupted"
+    assert told["first_audio_ms"]["n"] == len(told["turns"]) >= 1, "what was measured is kept"
     assert b"Traceback" not in errors
     assert not [one for one in began if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
     assert not house.places.control_socket.exists()

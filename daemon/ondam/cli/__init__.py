@@ -36,7 +36,8 @@ COMMANDS = {
     entries=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 failed, 2 usage, 3 configuration, 4 daemon, 5 models, 6 engines, 7 audio, "
-    "130 interrupted. ONDAM_LANGUAGE=ko|en chooses the language of messages, ONDAM_HOME moves everything.",
+    "8 a regression (bench compare), 130 interrupted. ONDAM_LANGUAGE=ko|en chooses the language of messages, "
+    "ONDAM_HOME moves everything.",
 )
 @click.version_option(__version__, message="ondam %(version)s")
 def command() -> None:
