@@ -25,8 +25,8 @@ class Verdict(enum.Enum):
     """No turn, whatever the sound was."""
 
 
-_ASIDE = re.compile(r"[(\[（【*♪♫].*?[)\]）】*♪♫]|[♪♫]+", re.DOTALL)
-"""A sound described, not said: ``(keyboard clicking)``, ``[Music]``, ``*applause*``."""
+_ASIDE = re.compile(r"[(\[（【♪♫].{0,200}?[)\]）】♪♫]|\*[^\W\d].{0,200}?\*|[♪♫]+", re.DOTALL)
+"""A sound described, not said: ``(keyboard clicking)``, ``[Music]``, ``*applause*``; not ``3 * 4 * 5``."""
 
 _UNSAID = re.compile(r"[^\w○〇]|_")
 _LOOP = re.compile(r"(?P<phrase>.{2,60}?)(?P=phrase){5,}|(?P<sound>.)(?P=sound){9,}", re.DOTALL)

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from ondam.types import Language
 
-_LINK: dict[Language, str] = {"ko": "링크", "en": "link"}
+LINK: dict[Language, str] = {"ko": "링크", "en": "link"}
 _CODE: dict[Language, str] = {"ko": "코드", "en": "code"}
 
 _PLAIN = re.compile(r"[^\n`*_~\[\]!<\\|&hHwW]+")
@@ -75,6 +75,7 @@ _HTML_OPEN = re.compile(
 _ENTITY = re.compile(r"&(?:#[0-9]{1,6}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,24});", re.IGNORECASE)
 _ENTITY_OPEN = re.compile(r"&#?[a-z0-9]{0,24}", re.IGNORECASE)
 _FOOTNOTE = re.compile(r"\^.{1,20}|\d{1,3}")
+_CITATION = re.compile(r"\[?(?:\^.{1,20}|\d{1,3})\]?")
 _WORD = re.compile(r"[0-9A-Za-z가-힣]+|[가-힣 0-9]+")
 _CHECKBOX = re.compile(r"\[[ xX]\] ")
 _SIGNS = re.compile(r"[^\x00-\u1fff\u3000-\u31ff\u3400-\u4dbf\u4e00-\u9fff가-힣]")
@@ -264,7 +265,16 @@ class MarkupFilter:
                 if at + 1 == len(text):
                     return (at + 1, "") if final else None
                 escaped = text[at + 1]
-                return (at + 2, "" if escaped in "()[]" else escaped) if _is_mark(escaped) else (at + 1, "")
+                if escaped == "n" and at + 2 == len(text) and not final:
+                    return None
+                if escaped == "n" and not (
+                    text[at + 2 : at + 3].isascii() and text[at + 2 : at + 3].isalpha()
+                ):
+                    self._line_start = True
+                    return at + 2, "\n"  # a line break escaped twice
+                if _is_mark(escaped):
+                    return at + 2, "" if escaped in "()[]" else escaped
+                return at + 1, " " if self._before.isalnum() else ""
             case other:
                 return at + 1, other
 
@@ -280,11 +290,11 @@ class MarkupFilter:
             if end - at < _LONGEST_URL:
                 return None
             self._in_long_url = True
-            return end, _LINK[self._language]
+            return end, LINK[self._language]
         whole = at + len(_whole_url(text[at:end]))
         if self._before == "<" and text[whole : whole + 1] == ">":
             whole += 1
-        return whole, _LINK[self._language]
+        return whole, LINK[self._language]
 
     def _code(self, text: str, at: int, final: bool) -> Step | None:
         ticks = _run(text, at)
@@ -329,8 +339,10 @@ class MarkupFilter:
             return None
         if after in ("(", "["):
             end = _closing(text, close + 1, after, ")" if after == "(" else "]", _LONGEST_URL)
+            if end is not None and _CITATION.fullmatch(content):
+                return (end + 1 if after == "(" else close + 1), ""
             if end is not None:
-                return end + 1, self._once(content).strip() or _LINK[self._language]
+                return end + 1, self._once(content).strip() or LINK[self._language]
             if not final and "\n" not in text[close:] and len(text) - close < _LONGEST_URL:
                 return None
         if _FOOTNOTE.fullmatch(content):

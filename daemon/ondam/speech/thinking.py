@@ -1,26 +1,38 @@
 """Reasoning out of a stream of tokens: what a model writes to itself is never spoken.
 
 Tags may be cut anywhere by the stream. Recognised: ``<think>``, ``<thinking>``, ``<thought>``,
-``<reasoning>`` (with attributes, nested, never closed), ``[THINK]`` (Mistral), ``◁think▷`` (Kimi), the
-channels of gpt-oss (``<|channel|>analysis<|message|>``); every other ``<|special token|>`` is dropped.
+``<reasoning>`` and their like (with attributes or a namespace as in ``<seed:think>``, nested, never closed),
+``<tool_call>``, which is written to a program and not to a person, ``[THINK]`` (Mistral), ``◁think▷`` (Kimi),
+the channels of gpt-oss (``<|channel|>analysis<|message|>``), ``<|START_THINKING|>`` (Cohere) and
+``<|begin_of_thought|>``; every other ``<|special token|>`` is dropped.
 """
 
 from __future__ import annotations
 
 import re
 
-_NAMES = "thinking|think|thoughts|thought|reasoning"
+_NAMES = "thinking|think|thoughts|thought|reasoning|reflection|scratchpad|tool_call"
+_SPACES = "seed:|ant:|antml:"
+"""Namespaces in which they come."""
 _TAG = re.compile(
-    rf"<(?P<slash>/?)(?:{_NAMES})(?:\s[^<>\n]{{0,60}})?/?>"
+    rf"<(?P<slash>/?)(?:{_SPACES})?(?:{_NAMES})(?:\s[^<>\n]{{0,60}})?/?>"
     r"|[\[◁](?P<slash2>/?)THINK[\]▷]"
     r"|<\|(?P<special>[a-z_]{1,40})\|>",
     re.IGNORECASE,
 )
 _PREFIXES = (
-    *(f"<{slash}{name}" for name in _NAMES.split("|") for slash in ("", "/")),
+    *(
+        f"<{slash}{space}{name}"
+        for name in _NAMES.split("|")
+        for space in ("", *_SPACES.split("|"))
+        for slash in ("", "/")
+    ),
     *("<|", "[think]", "[/think]", "◁think▷", "◁/think▷"),
 )
-_OPEN_TAG = re.compile(rf"</?(?:{_NAMES})(?:\s[^<>\n]{{0,60}})?/?|<\|[a-z_]{{0,40}}\|?", re.IGNORECASE)
+_OPEN_TAG = re.compile(
+    rf"</?(?:{_SPACES})?(?:{_NAMES})(?:\s[^<>\n]{{0,60}})?/?|<\|[a-z_]{{0,40}}\|?", re.IGNORECASE
+)
+_BOUNDS = re.compile(r"(?:(?P<opens>start|begin)|end)_(?:of_)?(?:thinking|thought)")
 _STARTS = re.compile(r"[<\[◁]")
 _HALF_TAG_CHARS = 4
 """At the end of a stream this much of a tag (``<thi``) is a tag cut off, less is text (``<``)."""
@@ -79,9 +91,14 @@ class ThinkingFilter:
         return "".join(out)
 
     def _turn(self, tag: re.Match[str], out: list[str]) -> None:
-        if special := tag["special"]:
-            self._special(special.lower())
-        elif not (tag["slash"] or tag["slash2"]):
+        special = (tag["special"] or "").lower()
+        bounds = _BOUNDS.fullmatch(special)
+        closes = not bounds["opens"] if bounds else bool(tag["slash"] or tag["slash2"])
+        if special and not bounds:
+            self._special(special)
+        elif not closes and tag[0].endswith("/>"):
+            pass  # <think/> holds nothing
+        elif not closes:
             self._depth += 1
         elif self._depth:
             self._depth -= 1

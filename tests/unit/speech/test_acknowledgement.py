@@ -47,7 +47,19 @@ def test_everything_else_wants_the_floor(words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["Stop!", "Stop it.", "That’s enough.", "Thank you.", "그만!", "조용히 해.", "됐어요."]
+    "words",
+    [
+        "Stop!",
+        "Stop it.",
+        "That’s enough.",
+        "Thank you.",
+        "그만!",
+        "조용히 해.",
+        "조용히 좀 해.",
+        "그만 좀 해!",
+        "멈춰 줘",
+        "됐어요.",
+    ],
 )
 def test_the_wish_for_silence_needs_no_answer(words: str) -> None:
     assert dismisses(words)

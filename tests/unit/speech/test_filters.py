@@ -41,6 +41,14 @@ def run(spoken: SpokenFilter, chunks: Iterable[str]) -> str:
             ],
             "답입니다.",
         ),
+        (["<seed:thi", "nk>비밀</seed:think>답입니다."], "답입니다."),
+        (["<|START_THINKING|>비밀<|END_THINKING|><|START_RESPONSE|>답입니다."], "답입니다."),
+        (["<|begin_of_thought|>비밀<|end_of_thought|>답입니다."], "답입니다."),
+        (["비밀<|end_of_thought|>답입니다."], "답입니다."),
+        (["<scratchpad>비밀</scratchpad>답입니다."], "답입니다."),
+        (['<tool_call>{"name": "비밀"}</tool_call>답입니다.'], "답입니다."),
+        (["<think/>답입니다."], "답입니다."),
+        (["<think />답입니다."], "답입니다."),
         (["답입니다.<|im_end|>"], "답입니다."),
         (["답입니다.<thi"], "답입니다."),
         (["a < b 입니다."], "a < b 입니다."),
@@ -151,3 +159,19 @@ def test_an_address_without_end_is_said_once_and_held_in_bounds() -> None:
 @given(writing, cuts)
 def test_what_is_spoken_is_the_same_for_every_chunking(text: str, edges: list[int]) -> None:
     assert heard(chunked(text, edges)) == heard([text]) == heard(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("기온[1][2]은 [[3]](https://a.b) 낮습니다.", "기온은  낮습니다."),
+        ("[2024](https://a.b) 보고서", "2024 보고서"),
+        ("첫째\\n둘째", "첫째\n둘째"),
+        ("C:\\Users\\kim", "C:Users kim"),
+        (">140 입니다", ">140 입니다"),
+        ("> 인용", "인용"),
+    ],
+)
+def test_sources_are_left_out_and_backslashes_join_no_words(written: str, said: str) -> None:
+    assert heard([written]) == said
+    assert heard(list(written)) == said

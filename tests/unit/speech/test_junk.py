@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ondam.speech.junk import Verdict, hallucinated, verdict, without_junk_tail
@@ -36,6 +38,7 @@ def test_b13_what_people_say_too_is_left_to_the_energy_gate(text: str) -> None:
     "text",
     [
         *("오늘 날씨 알려줘", "MBC 뉴스 틀어줘", "자막 켜줘", "구독 취소해줘", "좋아요", "음악 틀어줘"),
+        *("자막 제공해 줘", "자막 출처가 뭐야", "알림 부탁해요", "알림 설정 해주세요"),
         *("시청해주셔서 감사합니다라고 써줘", "네 네 알겠어요", "다음 시간에 알려줘"),
     ],
 )
@@ -50,6 +53,12 @@ def test_b13_real_speech_is_fine(text: str) -> None:
         ("Thank you for watching.", Verdict.JUNK),
         ("Please subscribe to my channel.", Verdict.JUNK),
         ("Subtitles by the Amara.org community", Verdict.JUNK),
+        ("Translated by John Smith", Verdict.JUNK),
+        ("Copyright WDR 2021", Verdict.JUNK),
+        ("Copyright law in Korea", Verdict.FINE),
+        ("Translation by Monday, please.", Verdict.FINE),
+        ("Captions by whom?", Verdict.FINE),
+        ("Translation made easy", Verdict.FINE),
         ("Thank you.", Verdict.SUSPECT),
         ("you", Verdict.SUSPECT),
         ("The internet", Verdict.FINE),
@@ -84,3 +93,15 @@ def test_a_long_sentence_that_was_written_twice_is_kept_once() -> None:
     )
     for meant in ("No. No.", "정말요? 정말요?", "Count to ten. Then count to ten.", f"{said} Why?"):
         assert without_junk_tail(meant, "en") == meant
+
+
+def test_a_product_of_numbers_is_said_and_no_sound_described() -> None:
+    assert without_junk_tail("3 * 4 * 5는?", "ko") == "3 * 4 * 5는?"
+    assert without_junk_tail("*기침* 불 켜줘.", "ko") == "불 켜줘."
+
+
+def test_brackets_that_never_close_cost_no_time() -> None:
+    begun = time.process_time()
+    verdict("(" * 20_000, "ko")
+    without_junk_tail("[" * 20_000, "en")
+    assert time.process_time() - begun < 1.5

@@ -95,3 +95,10 @@ def test_b04_clauses_before_an_unopened_closing_tag_are_taken_back() -> None:
     clauses = [*stream.feed("</think>답입니다."), *stream.finish()]
     assert stream.retractions == 1
     assert [clause.spoken for clause in clauses] == ["답입니다."]
+
+
+@pytest.mark.parametrize("address", ["naver.com/map?x=1", "ftp://a.b/c.txt", "mailto:a@b.kr", "a.co.kr/b/"])
+def test_an_address_is_named_and_not_read(address: str) -> None:
+    assert reading(f"{address}를 보세요", "ko") == "링크를 보세요"
+    assert reading(f"See {address}, please.", "en") == "See link, please."
+    assert reading("Node.js/Express", "en") == "Node.js or Express"

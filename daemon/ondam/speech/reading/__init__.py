@@ -6,6 +6,7 @@ import html
 import re
 import unicodedata
 
+from ondam.speech.markup import LINK
 from ondam.speech.reading.en import read_english
 from ondam.speech.reading.ko import read_korean
 from ondam.types import Language
@@ -20,6 +21,13 @@ _ENCLOSED = re.compile("[Ⅰ-ⅻ①-⑳❶-❿]")
 _ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "«": '"', "»": '"', "「": '"', "」": '"'})
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff\u20e3]")
+_ADDRESS = re.compile(
+    r"(?<![\w@.\-])(?:[a-z][a-z+]{1,9}://|mailto:"
+    r"|(?:[a-z0-9\-]{1,63}\.){1,4}(?:com|net|org|edu|gov|info|io|dev|app|ai|co|kr|jp|uk|us|de|me)/(?=[\w~?]))"
+    r"[!-~]*[\w/=]",
+    re.ASCII | re.IGNORECASE,
+)
+"""Addresses that do not begin as those that are left out of the stream (``naver.com/map?x=1``)."""
 _OTHER_DIGITS = re.compile(r"[^\D0-9]")
 _ENTITY = re.compile(r"&#?\w{1,20};")
 _NAKED_POINT = re.compile(r"(?<![\w.,)\]])\.(?=\d)")
@@ -50,6 +58,7 @@ def reading(text: str, language: Language) -> str:
         text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
     text = _OTHER_DIGITS.sub(lambda sign: str(unicodedata.decimal(sign[0])), text)
     text = _INVISIBLE.sub("", text.translate(_HALF_WIDTH).translate(_QUOTES))
+    text = _ADDRESS.sub(LINK[language], text)
     text = _NAKED_POINT.sub("0.", text)
     text = _ENCLOSED.sub(_number_of, text.replace("。", ". ").replace("、", ", ").replace('"', ""))
     text = read_korean(text) if language == "ko" else read_english(text)
