@@ -55,6 +55,7 @@ _MARKER = re.compile(r"(?:^|(?<=[\s(\[]))(?P<number>\d{1,2})$")
 _ONLY_MARKER = re.compile(r"\s*(?:\d{1,3}|[A-Za-z가나다라마바사차카타파])[.)]\s*$")
 _DATE = re.compile(r"\d{2,4}[.\-/] ?\d{1,2}[.\-/] ?\d{1,2}$")
 _YEAR_OR_MONTH = re.compile(r"(?:^|(?<=\D))(?:\d{4}|\d{4}\. ?\d{1,2})$")
+_OF_A_RANGE = re.compile(r"[\s~～∼〜]")
 _EN_DATE = re.compile(r"[A-Za-z]{3,9}\.? \d{1,2}(?:st|nd|rd|th)?$")
 
 
@@ -249,7 +250,7 @@ class ClauseCutter:
         if after.isdigit():
             return "no"
         left = text[:end]
-        token = left.split()[-1]
+        token = _OF_A_RANGE.split(left)[-1]
         if _DATE.search(left):
             return "cut" if after == "\n" else "no"
         decimal = "." in token or "．" in token or "," in token

@@ -154,3 +154,8 @@ def test_only_the_first_clause_ends_before_a_phrase_and_never_after_a_number_or_
 
 def test_a_range_of_hours_is_one_clause_though_its_first_half_ends_in_a_stop() -> None:
     assert cut("Open 9 a.m. - 5 p.m. daily. Come in.") == ["Open 9 a.m. - 5 p.m. daily.", "Come in."]
+
+
+def test_days_in_the_form_of_offices_are_not_cut_where_a_range_parts_them() -> None:
+    text = "기간은 2025. 3. 1.~2026. 2. 28.입니다. 끝."
+    assert cut(text) == ["기간은 2025. 3. 1.~2026. 2. 28.입니다.", "끝."]

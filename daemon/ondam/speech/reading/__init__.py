@@ -17,6 +17,7 @@ _HALF_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {
     0x202F: " ",
     0xB5: "μ",
 }
+_SQUARED = re.compile("[㎀-㏟]")
 _ENCLOSED = re.compile("[Ⅰ-ⅻ①-⑳❶-❿]")
 _ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "«": '"', "»": '"', "「": '"', "」": '"'})
@@ -58,6 +59,7 @@ def reading(text: str, language: Language) -> str:
         text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
     text = _OTHER_DIGITS.sub(lambda sign: str(unicodedata.decimal(sign[0])), text)
     text = _INVISIBLE.sub("", text.translate(_HALF_WIDTH).translate(_QUOTES))
+    text = _SQUARED.sub(_unit_of, text)
     text = _ADDRESS.sub(LINK[language], text)
     text = _NAKED_POINT.sub("0.", text)
     text = _ENCLOSED.sub(_number_of, text.replace("。", ". ").replace("、", ", ").replace('"', ""))
@@ -74,6 +76,12 @@ def _sayable(text: str, language: Language) -> str:
     text = _FOREIGN.sub(_plain_letter, text)
     text = _STOPS_FIRST.sub("", _BEFORE_STOP.sub("", _GAPS.sub(" ", text))).strip()
     return text if any(sign.isalnum() for sign in text) else ""
+
+
+def _unit_of(found: re.Match[str]) -> str:
+    """``㎕`` is ``μl`` in one character, ``㎡`` ``m²``."""
+    plain = unicodedata.normalize("NFKC", found[0])
+    return plain.replace("2", "²").replace("3", "³")
 
 
 def _number_of(found: re.Match[str]) -> str:

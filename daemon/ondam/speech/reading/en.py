@@ -18,6 +18,7 @@ Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
 
 _NUM = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _START = r"(?<![\d.,/:])"
+_NO_PART = r"(?<![A-Z])(?<![A-Z]-)"
 _TO = r" ?[~–—-] ?"
 
 
@@ -25,7 +26,7 @@ def _words(*words: str) -> str:
     return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
 
 
-_UNIT = rf"(?P<unit>{_words(*UNITS)})(?![A-Za-z²³])"
+_UNIT = rf"(?P<unit>{_words(*UNITS)})(?![A-Za-z²³])(?:\.(?= [a-z]))?"
 _MONTH = (
     r"(?P<month>Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"
 )
@@ -39,7 +40,7 @@ _YEAR = r"(?P<year>(?:1[1-9]|20)\d\d)"
 
 def read_english(text: str) -> str:
     """``text``, already in NFC and half-width, as a voice is to say it."""
-    text = _MAIL.sub(_mail, text)
+    text = _PATH.sub(lambda path: path[0].replace("/", " slash "), _MAIL.sub(_mail, text))
     if _HAS_DIGIT.search(text):
         text = with_phones_read(text, "en", _groups)
         for pattern, read in _NUMBER_RULES:
@@ -54,13 +55,32 @@ def read_english(text: str) -> str:
     return _CAPITALS.sub(_spell, text)
 
 
+_PATH = re.compile(r"(?<!\S)(?:~|\.{0,2}/[\w.\-]+)(?:/[\w.\-]+)+/?")
 _HAS_DIGIT = re.compile(r"\d")
 _MAIL = re.compile(r"[A-Za-z0-9._%+\-]+@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)+")
 _SAINT = re.compile(r"\bSt\. (?=[A-Z])")
 _STREET = re.compile(r"(?<=[a-z] )St\.(?![A-Za-z])")
 _SIGN = re.compile(_words(*SIGNS))
 _DOTTED = re.compile(r"(?<![A-Za-z.])(?:[A-Z]\.){2,}")
-_ROMAN = re.compile(r"(?<=[a-z] )(?:III?|I?V|VI{1,3})(?![A-Za-z'])")
+_NUMBERED = (
+    "Part",
+    "Type",
+    "Phase",
+    "Stage",
+    "Class",
+    "Grade",
+    "Level",
+    "Volume",
+    "Chapter",
+    "Article",
+    "Title",
+)
+_NUMBERED += ("Section", "Book", "Act", "Henry", "George", "Edward", "Charles", "Louis", "William")
+"""``IV`` and ``V`` are as often a drip, a valve or volts: they are numbers after these words alone."""
+_ROMAN = re.compile(
+    r"(?<=[a-z] )(?:III?|VI{1,3})(?![A-Za-z'])"
+    rf"|(?:{'|'.join(f'(?<={word} )' for word in _NUMBERED)})I?V(?![A-Za-z'])"
+)
 _CAPITALS = re.compile(r"(?<![A-Za-z'])([A-Z]{2,5})(s?)(?![A-Za-z])")
 _ROMANS = ("II", "III", "IV", "V", "VI", "VII", "VIII")
 _VOWELS = re.compile(r"[AEIOUY]")
@@ -126,6 +146,13 @@ def _slash_date(found: re.Match[str]) -> str:
     return _day_of(month, day, last if last > 99 else last + (2000 if last < 70 else 1900))
 
 
+def _month_day(found: re.Match[str]) -> str:
+    """``11/30`` and ``12/05`` are days, ``3/4`` and ``5/16`` parts."""
+    month, day = int(found[1]), int(found[2])
+    is_day = found[1][0] == "0" or found[2][0] == "0" or (month > 1 and day > 12 and day != 16)
+    return f"{MONTHS[month - 1]} {ordinal(day)}" if is_day else found[0]
+
+
 def _day_of(month: int, day: int, of_year: int) -> str:
     return f"{MONTHS[month - 1]} {ordinal(day)}, {year(of_year)}"
 
@@ -154,6 +181,8 @@ def _money(found: re.Match[str]) -> str:
 
 def _money_range(found: re.Match[str]) -> str:
     """``$5-$10``: the money is said once, after the last."""
+    if "." in found["num"]:
+        return f"{found['money']}{found['num']}{found['letter'] or ''} to {found['money']}"
     power = POWERS.get(found["letter"] or "")
     return f"{amount(found['num'])}{' ' + power if power else ''} to {found['money']}"
 
@@ -244,8 +273,7 @@ _NUMBER_RULES: list[Rule] = [
     (re.compile(r"(?<!\w)(?:>|(?<!\w )> )(?=\d)"), lambda _: " more than "),
     (re.compile(r"(?<!\w)(?:<|(?<!\w )< )(?=\d)"), lambda _: " less than "),
     (re.compile(r"(?<=[\w)])\^\{?(-?\d+)\}?"), lambda found: f" to the power of {found[1]}"),
-    (re.compile(r"(?<![\w.,])(\d{1,2}) ?h ?(\d{1,2}) ?m(?!\w)"), lambda f: f"{f[1]} hr {f[2]} min"),
-    (re.compile(rf"(?P<left>\d ?(?:[A-Za-z²³]{{1,9}})?)(?P<per>(?:/(?:{_words(*PER)})(?![A-Za-z]))+)"), _per),
+    (re.compile(r"(?<![\w.,])(\d{1,2}) ?h ?(\d{1,2}) ?m(?:in)?(?!\w)"), lambda f: f"{f[1]} hr {f[2]} min"),
     (re.compile(rf"(?<!\w)({_words(*MONEY)}) ?[-−](?=\d)"), lambda found: f"-{found[1]}"),
     (
         re.compile(
@@ -254,6 +282,7 @@ _NUMBER_RULES: list[Rule] = [
         ),
         lambda found: f"{found[2]}{found[1]}",
     ),
+    (re.compile(rf"(?P<left>\d ?(?:[A-Za-z²³]{{1,9}})?)(?P<per>(?:/(?:{_words(*PER)})(?![A-Za-z]))+)"), _per),
     (
         re.compile(
             rf"(?P<money>{_words(*MONEY)}) ?(?P<num>{_NUM})(?P<letter>{_words(*POWERS)})?{_TO}"
@@ -279,6 +308,13 @@ _NUMBER_RULES: list[Rule] = [
         _number_date,
     ),
     (re.compile(rf"{_START}\d{{1,2}}/\d{{1,2}}/(?:(?:1[1-9]|20)\d\d|\d\d)(?![\d/])"), _slash_date),
+    (
+        re.compile(
+            r"(?<![\d/+=×÷$.,])(?<![+=×÷] )(0?[1-9]|1[0-2])/(3[01]|[12]\d|0?[1-9])"
+            r"(?![\d/\"]|[.,]\d| ?(?:in\b|inch|cup|of |[+=×÷*]))"
+        ),
+        _month_day,
+    ),
     (re.compile(rf"(?<![A-Za-z]){_MONTH} {_DAY}(?!\d)(?:,? {_YEAR}(?![\d-]))?"), _named_date),
     (re.compile(rf"(?<!\d){_DAY} (?P<of>of )?{_MONTH}(?:,? {_YEAR}(?!\d))?(?![A-Za-z])"), _named_date),
     (re.compile(r"(?P<v>(?<![A-Za-z])[vV](?:er)?\.? ?)?(?<![\d.])(?P<dotted>\d+(?:\.\d+){2,})"), _version),
@@ -318,7 +354,7 @@ _NUMBER_RULES: list[Rule] = [
         _money,
     ),
     (re.compile(rf"{_MINUS}{_START}(?P<first>{_NUM})%?{_TO}(?P<num>{_NUM}) ?{_UNIT}"), _unit_range),
-    (re.compile(rf"{_MINUS}{_START}(?P<num>{_NUM})[ -]?{_UNIT}"), _unit),
+    (re.compile(rf"{_MINUS}{_START}{_NO_PART}(?P<num>{_NUM})[ -]?{_UNIT}"), _unit),
     (re.compile(r"(?<=\d) ?(?P<sign>[+*×÷x−]|(?<= )[-/](?= )) ?(?=[-−]?\d)"), _operation),
     (re.compile(r"(?<=\d) ?= ?"), lambda _: " equals "),
     (re.compile(r"(?<![\d.,-])(?:\d{5,}-\d+|\d+-\d{5,})(?![\d.,-]*\d)"), _identifier),

@@ -23,6 +23,8 @@ Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
 
 _NUM = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _START = r"(?<![\d.,/:])"
+_NO_PART = r"(?<![A-Z])(?<![A-Z]-)"
+"""``P-203A`` is a part, and no current."""
 _TO = r"\s?[~～∼〜–]\s?"
 
 
@@ -43,8 +45,7 @@ def read_korean(text: str) -> str:
     if not _HAS_FORMS.search(text):
         return text
     text = _STREET.sub(lambda street: f"{street[1]}{sino(int(street[2]))}가", text)
-    text = known_words(text, "ko")
-    text = _MAIL.sub(_mail, text)
+    text = known_words(_MAIL.sub(_mail, text), "ko")
     if _HAS_DIGIT.search(text):
         text = with_phones_read(text, "ko", _groups)
         for pattern, read in _NUMBER_RULES:
@@ -231,7 +232,7 @@ def _count(found: re.Match[str]) -> str:
     if counter == "번째":
         return f"{'첫' if number == '1' else counted(number)} 번째"
     native = counter in counters.NATIVE and not found["more"]
-    if counter == "번" and _is_a_number_on_something(found):
+    if counter == "번" and (_value(number) >= 100 or _is_a_number_on_something(found)):
         native = False
     if counter == "시간" and _small(number) >= 24:
         native = False
@@ -247,7 +248,7 @@ def _is_a_number_on_something(found: re.Match[str]) -> bool:
 
 def _memorial(found: re.Match[str]) -> str:
     """Days known by their date: ``3·1`` 삼일, ``5·18`` 오일팔, ``12·12`` 십이십이."""
-    month, day = found[1], found[2]
+    month, day = found[1], found[2] or found[3]
     return sino(int(month)) + (sino(int(day)) if day == month else digits(day))
 
 
@@ -301,6 +302,15 @@ _MONEY = f"(?:{_words(*MONEY)})"
 _MINUS = r"(?P<minus>(?<![\w.)])[-−])?"
 _NUMBER_RULES: list[Rule] = [
     (re.compile(r"(?<=\d)T(?=\d\d:)"), lambda _: " "),
+    (re.compile(r"'(?=\d\d\. ?\d{1,2}\. ?\d)"), lambda _: "20"),
+    (
+        re.compile(rf"{_START}((?:19|20)\d\d)\. ?(0?[1-9]|1[0-2])\.?(?=까지|부터)"),
+        lambda found: f"{sino(int(found[1]))}년 {_MONTHS[int(found[2]) - 1]}",
+    ),
+    (
+        re.compile(r"(?<![A-Za-z])([AP])\.?M\.? ?(?=\d{1,2}시)", re.IGNORECASE),
+        lambda found: {"A": "오전 ", "P": "오후 "}[found[1].upper()],
+    ),
     (re.compile(r"(?<![\w)])\+(?=\d)"), lambda _: "플러스 "),
     (
         re.compile(
@@ -336,7 +346,11 @@ _NUMBER_RULES: list[Rule] = [
     (re.compile(r"(?<=:\d\d) ?[-–] ?(?=\d{1,2}:\d\d)|(?<=[\d시분]) ?[-–] ?(?=오[전후] ?\d)"), lambda _: "~"),
     (
         re.compile(rf"(?P<money>{_words(*MONEY)}) ?(?P<num>{_NUM})(?:{_TO}|-)(?:(?P=money) ?)?(?=\d)"),
-        lambda found: f"{amount(found['num'])}에서 {found['money']}",
+        lambda found: (
+            f"{found['money']}{found['num']}에서 {found['money']}"
+            if "." in found["num"]
+            else f"{amount(found['num'])}에서 {found['money']}"
+        ),
     ),
     (re.compile(r"(?<!\d)24/7(?![\d/])"), lambda _: "이십사 시간 칠 일"),
     (re.compile(r"(?<!\d)(?:\d{1,3}\.){3}\d{1,3}(?![\d.]*\d)(?=:?)"), _address),
@@ -388,7 +402,13 @@ _NUMBER_RULES: list[Rule] = [
     ),
     (re.compile(r"(?<!\d)(0?[1-9]|1[0-2])월 ?(\d{1,2})일"), _month_day),
     (re.compile(r"(?<![\d/])(0?[1-9]|1[0-2])/(\d{1,2})(?= ?\([월화수목금토일]\))"), _month_day),
-    (re.compile(r"(?<![\d·])(1[0-2]|[1-9])[·ㆍ](\d{1,2})(?![\d·ㆍ])"), _memorial),
+    (
+        re.compile(
+            r"(?<![\d·.])(1[0-2]|[1-9])(?:[·ㆍ](\d{1,2})(?![\d·ㆍ])"
+            r"|\.(\d{1,2})(?=절| ?(?:혁명|전쟁|운동|민주|광복|항쟁|사태)))"
+        ),
+        _memorial,
+    ),
     (re.compile(r"(?<![A-Za-z0-9])B(\d{1,2}) ?층"), lambda found: f"지하 {sino(int(found[1]))} 층"),
     (re.compile(r"(?<![A-Za-z])No\.? ?(?=\d)"), lambda _: "넘버 "),
     (
@@ -428,7 +448,7 @@ _NUMBER_RULES: list[Rule] = [
         ),
         _big,
     ),
-    (re.compile(rf"{_MINUS}{_START}(?P<num>{_NUM}) ?(?P<unit>{_UNITS})"), _unit),
+    (re.compile(rf"{_MINUS}{_START}{_NO_PART}(?P<num>{_NUM}) ?(?P<unit>{_UNITS})"), _unit),
     (re.compile(rf"{_START}(?P<hour>[01]?\d|2[0-4])시(?!간|리)"), lambda found: f"{_hour(found['hour'])} 시"),
     (re.compile(r"(?<!\d)(0?[1-9]|1[0-2])월"), _month),
     (
