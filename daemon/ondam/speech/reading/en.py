@@ -63,19 +63,9 @@ _STREET = re.compile(r"(?<=[a-z] )St\.(?![A-Za-z])")
 _SIGN = re.compile(_words(*SIGNS))
 _DOTTED = re.compile(r"(?<![A-Za-z.])(?:[A-Z]\.){2,}")
 _NUMBERED = (
-    "Part",
-    "Type",
-    "Phase",
-    "Stage",
-    "Class",
-    "Grade",
-    "Level",
-    "Volume",
-    "Chapter",
-    "Article",
-    "Title",
+    *("Part", "Type", "Phase", "Stage", "Class", "Grade", "Level", "Volume", "Chapter", "Article", "Title"),
+    *("Section", "Book", "Act", "Henry", "George", "Edward", "Charles", "Louis", "William"),
 )
-_NUMBERED += ("Section", "Book", "Act", "Henry", "George", "Edward", "Charles", "Louis", "William")
 """``IV`` and ``V`` are as often a drip, a valve or volts: they are numbers after these words alone."""
 _ROMAN = re.compile(
     r"(?<=[a-z] )(?:III?|VI{1,3})(?![A-Za-z'])"
@@ -318,7 +308,7 @@ _NUMBER_RULES: list[Rule] = [
     (re.compile(rf"(?<![A-Za-z]){_MONTH} {_DAY}(?!\d)(?:,? {_YEAR}(?![\d-]))?"), _named_date),
     (re.compile(rf"(?<!\d){_DAY} (?P<of>of )?{_MONTH}(?:,? {_YEAR}(?!\d))?(?![A-Za-z])"), _named_date),
     (re.compile(r"(?P<v>(?<![A-Za-z])[vV](?:er)?\.? ?)?(?<![\d.])(?P<dotted>\d+(?:\.\d+){2,})"), _version),
-    (re.compile(r"(?<![A-Za-z])(?P<v>[vV](?:er\.? ?)?)(?P<dotted>\d+(?:\.\d+)*)"), _version),
+    (re.compile(r"(?<![A-Za-z])(?P<v>(?:[vV]er\.? ?|v|V(?=\d+\.)))(?P<dotted>\d+(?:\.\d+)*)"), _version),
     (re.compile(r"(?<![\d\-])\d+(?:-\d+){2,}(?![\d\-])"), lambda found: _groups(found[0])),
     (re.compile(r"(?<!\d)911(?![\d,.]*\d)"), lambda _: "nine one one"),
     (

@@ -41,10 +41,10 @@ _HOURS = ("영", "한", "두", "세", "네", "다섯", "여섯", "일곱", "여�
 
 def read_korean(text: str) -> str:
     """``text``, already in NFC and half-width, as a voice is to say it."""
-    text = marked(without_hanja(text))
+    text = without_hanja(text)
+    text = marked(_STREET.sub(lambda street: f"{street[1]}{sino(int(street[2]))}가", text))
     if not _HAS_FORMS.search(text):
         return text
-    text = _STREET.sub(lambda street: f"{street[1]}{sino(int(street[2]))}가", text)
     text = known_words(_MAIL.sub(_mail, text), "ko")
     if _HAS_DIGIT.search(text):
         text = with_phones_read(text, "ko", _groups)
@@ -165,6 +165,8 @@ def _bound(found: re.Match[str]) -> str:
 
 
 def _temperatures(found: re.Match[str]) -> str:
+    if not found["minus"] and not found["below"]:
+        return found[0]
     first, last = ("영하 " * bool(found[sign]) for sign in ("minus", "below"))
     return f"{first}{amount(found['first'])}에서 {last}{amount(found['num'])} 도"
 
@@ -302,6 +304,7 @@ _MONEY = f"(?:{_words(*MONEY)})"
 _MINUS = r"(?P<minus>(?<![\w.)])[-−])?"
 _NUMBER_RULES: list[Rule] = [
     (re.compile(r"(?<=\d)T(?=\d\d:)"), lambda _: " "),
+    (re.compile(r"(?<![\w.,])(\d+)(?:st|nd|rd|th)(?![A-Za-z])"), lambda found: f"{found[1]}번째"),
     (re.compile(r"'(?=\d\d\. ?\d{1,2}\. ?\d)"), lambda _: "20"),
     (
         re.compile(rf"{_START}((?:19|20)\d\d)\. ?(0?[1-9]|1[0-2])\.?(?=까지|부터)"),
@@ -322,7 +325,8 @@ _NUMBER_RULES: list[Rule] = [
     (re.compile(r"(?<=[\w)])\^\{?(-?\d+)\}?"), lambda found: f"의 {found[1]} 제곱"),
     (
         re.compile(
-            rf"(?P<left>{_START}{_NUM}(?!\s?(?:km/h|㎞/h|m/s)) ?(?:{_UNITS}|{_COUNTERS}|원|달러))"
+            rf"(?P<left>{_START}(?:{_NUM}{_TO})?{_NUM}(?!\s?(?:km/h|m/s))"
+            rf" ?(?:{_UNITS}|{_COUNTERS}|원|달러))"
             rf"(?P<per>(?:/(?:{_words(*PER)})(?![A-Za-z²³])(?:(?<![가-힣])|(?![가-힣])|(?=입니다|이에요|예요|이고|이며|정도)))+)"
         ),
         _per,
@@ -338,7 +342,7 @@ _NUMBER_RULES: list[Rule] = [
     (
         re.compile(
             rf"{_MINUS}{_START}(?P<first>{_NUM}) ?(?:도|℃|° ?C)?{_TO}"
-            rf"(?P<below>[-−])(?P<num>{_NUM}) ?(?:도|℃|° ?C)"
+            rf"(?P<below>[-−])?(?P<num>{_NUM}) ?(?:도|℃|° ?C)"
         ),
         _temperatures,
     ),
@@ -366,7 +370,7 @@ _NUMBER_RULES: list[Rule] = [
         lambda found: f"{sino(int(found['year']))}년 {_MONTHS[int(found['month']) - 1]}",
     ),
     (re.compile(r"(?P<v>(?<![A-Za-z])[vV](?:er)?\.? ?)?(?<![\d.])(?P<dotted>\d+(?:\.\d+){2,})"), _version),
-    (re.compile(r"(?<![A-Za-z])(?P<v>[vV](?:er)?\.?)(?P<dotted>\d+(?:\.\d+)*)"), _version),
+    (re.compile(r"(?<![A-Za-z])(?P<v>(?:[vV]er\.? ?|v\.?|V(?=\d+\.)))(?P<dotted>\d+(?:\.\d+)*)"), _version),
     (re.compile(r"(?<![\d\-])\d+(?:-\d+){2,}(?![\d\-])"), lambda found: _groups(found[0])),
     (
         re.compile(r"(?<!\d)(11[0-9]|1339|911)(?=\s?(?:번|에|로)?\s?(?:신고|전화|구급|연락|구조))"),

@@ -28,7 +28,7 @@ _PAIRS = (
 _AFTER_FINAL = {form: pair for pair in _PAIRS for form in pair}
 _FORMS = "|".join(sorted(_AFTER_FINAL, key=len, reverse=True))
 _WRITTEN = re.compile(
-    rf"(?:(?<=[0-9A-Za-z%‰℃℉°㎎-㎥ℓ㏄⅐-⅞¼-¾²³€£¥₩￦$¢])(?<!제\d)|(?<=링크|코드))(?=(?:{_FORMS})(?:는|도|만|부터|써|서)?(?![가-힣]))"
+    rf"(?:(?<=[0-9A-Za-z%‰℃℉°㎎-㎥ℓ㏄⅐-⅞¼-¾²³€£¥₩￦$¢])(?<!제\d)|(?<=링크|코드))(?=(?:{_FORMS})(?:는|도|만|부터|써|서)?(?![가-힣\d]))"
 )
 _MARKED = re.compile(rf"(?P<last>\S?){MARK}(?P<form>{_FORMS})")
 _FINAL_L = 8
