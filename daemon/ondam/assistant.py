@@ -334,6 +334,7 @@ class Assistant:
             raise ControlError("control_bad_request", reason=Phrase("reason_no_smart_turn"))
         if reset_history:
             self._wav_history = History(self.config.llm.history_turns)
+        history = self._wav_history  # now: while the sound is made ready, another turn may end
         speaker = WavSpeaker()
         heard = await asyncio.to_thread(resampled, audio, HEARING_RATE_HZ)
         session = self._new_session(
@@ -342,7 +343,7 @@ class Assistant:
             voice=await asyncio.to_thread(self._voice),
             microphone=WavMicrophone(heard),
             speaker=speaker,
-            history=self._wav_history,
+            history=history,
             full_duplex=lambda: True,  # a file hears nobody
         )
         hearing = asyncio.create_task(session.run(), name="hearing a WAV")

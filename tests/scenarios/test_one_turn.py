@@ -98,6 +98,7 @@ async def test_the_journal_holds_figures_and_no_words(resident: House) -> None:
     assert row["marks_ms"] == turn["marks_ms"]
     assert row["transcript"] is None
     words = {word for clip in clips("en") for word in plain(clip.words).split() if len(word) > 4}
+    words -= {"system"}  # "solar system", and the name of a condition
     written = resident.places.journal.read_bytes().decode("latin-1").lower()
     assert not {word for word in words if word in written}
 

@@ -50,7 +50,7 @@ def built() -> Iterator[re.Pattern[str]]:
                 parts = [p.value if isinstance(p, ast.Constant) else None for p in node.values]
                 fixed = "".join(str(p) for p in parts if p is not None)
                 if re.fullmatch(r"_?[a-z_]*[a-z]{2}_?[a-z_]*", fixed) and "_" in fixed:
-                    yield re.compile("".join("[a-z_]+" if p is None else re.escape(str(p)) for p in parts))
+                    yield re.compile("".join("[a-z0-9_]+" if p is None else re.escape(str(p)) for p in parts))
             elif isinstance(node, ast.Call) and (name := called(node)) in PREFIXED:
                 first = node.args[0]
                 if isinstance(first, ast.Constant) and first.value:

@@ -26,9 +26,6 @@ HEARTBEAT_S = 30.0
 UPLOADS = 4
 """Sound uploads held in memory at once; more wait for their turn."""
 
-WAV_TURNS = 4
-"""Turns from files at once. They last as long as people speak: other uploads must not wait for them."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -38,7 +35,8 @@ class Calls:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
         self.uploads = asyncio.Semaphore(UPLOADS)
-        self._wav_turns = asyncio.Semaphore(WAV_TURNS)
+        # Not those of the uploads: turns last as long as people speak, and nobody else must wait for them.
+        self._wav_turns = asyncio.Semaphore(wire.WAV_TURNS)
         self._reports = asyncio.Semaphore(1)
         self.subscribers: dict[web.WebSocketResponse, web.Request] = {}
 

@@ -101,6 +101,10 @@ TOGGLE = Route(
     "POST", "/api/toggle", "command", "", "`Button`; pressed when it was not, released when it was"
 )
 STOP = Route("POST", "/api/stop", "command", "", "`{}`; what is being spoken falls silent")
+WAV_TURNS = 32
+"""Turns from files at once; more wait. Each holds its sound as long as people speak: with ``WAV_TURN.limit``
+this bounds what they hold together (half a GiB)."""
+
 WAV_TURN = Route(
     "POST",
     "/api/wav-turn",
@@ -108,7 +112,7 @@ WAV_TURN = Route(
     "a WAV file; query `language`, `reset_history` (0|1), `settings` (JSON: tables `detect`, `endpoint`, "
     "`drafts` of config.toml, for this turn alone)",
     "`WavTurn` (one whole turn in real time, no sound card)",
-    64 * MIB,
+    16 * MIB,
 )
 TRANSCRIBE = Route(
     "POST",

@@ -74,9 +74,9 @@ class RawEngines:
         language: Language,
         clock: Callable[[], Nanoseconds] = time.monotonic_ns,
     ) -> None:
-        self._recognizer = recognizer
+        self.recognizer = recognizer
         self._responder = responder
-        self._synthesizer = synthesizer
+        self.synthesizer = synthesizer
         self._config = config
         self._language: Language = language
         self._clock = clock
@@ -100,11 +100,11 @@ class RawEngines:
     async def answer(self, audio: Audio) -> RawTimes:
         """Ask ``audio`` (16 kHz). Raises EngineError."""
         begun = self._clock()
-        transcript = await self._recognizer.transcribe(audio, self._language, self._config.stt.names)
+        transcript = await self.recognizer.transcribe(audio, self._language, self._config.stt.names)
         stt = self._since(begun)
         token, until_clause, clause, usage = await self._first_clause(transcript.text)
         begun = self._clock()
-        stream = self._synthesizer.synthesize(clause.spoken, self._language)
+        stream = self.synthesizer.synthesize(clause.spoken, self._language)
         async with aclosing(stream) as pieces:
             async for piece in pieces:
                 if not isinstance(piece, SpeechStart):

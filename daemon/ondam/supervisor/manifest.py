@@ -20,6 +20,8 @@ class Launch(Table):
     """How the process is started. Placeholders in ``command`` and ``env``: see docs/engines.md."""
 
     command: list[str] = pydantic.Field(min_length=1)
+    once: list[str] = pydantic.Field(default=[])
+    """One job in a process of its own, stdin to stdout, for ``ondam bench --cold``; see docs/engines.md."""
     env: dict[str, str] = pydantic.Field(default={})
 
 
