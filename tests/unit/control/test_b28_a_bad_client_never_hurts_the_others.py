@@ -19,7 +19,7 @@ from tests.unit.control.fake_daemon import FakeDaemon, until
 from ondam.control import body, calls, server, sound, wire
 from ondam.control.client import Client
 from ondam.control.server import Server
-from ondam.control.wire import KIB, MIB, WAV_TURNS
+from ondam.control.wire import KIB, MIB
 from ondam.errors import ControlError
 from ondam.types import Audio
 
@@ -258,11 +258,11 @@ async def test_a_subscription_that_fails_is_told_in_the_log_and_ends(
 async def test_turns_from_files_leave_uploads_to_others(client: Client, daemon: FakeDaemon) -> None:
     wav = sound.encode(Audio(np.zeros(160, np.int16), 16_000))
     daemon.hold = asyncio.Event()
-    turns = [asyncio.create_task(client.wav_turn(wav)) for _ in range(WAV_TURNS + 2)]
-    await until(lambda: len(daemon.asked) == WAV_TURNS)
+    turns = [asyncio.create_task(client.wav_turn(wav)) for _ in range(wire.WAV_TURNS + 2)]
+    await until(lambda: len(daemon.asked) == wire.WAV_TURNS)
     heard = asyncio.create_task(client.transcribe(wav))
     await until(lambda: daemon.asked[-1][0] == "transcribe")
-    assert len(daemon.asked) == WAV_TURNS + 1
+    assert len(daemon.asked) == wire.WAV_TURNS + 1
     daemon.hold.set()
     await asyncio.gather(heard, *turns)
 
