@@ -7,6 +7,7 @@ comes; the others, the *slots*, follow while it is being said. See docs/forms.md
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,6 +21,14 @@ SLOTS_IN_INSTRUCTION = "{slots}"
 
 LOCAL = "#"
 """How a reference inside the schema begins. Any other would have to be fetched from somewhere."""
+
+
+_OPENING = re.compile(
+    r"[\s\ufeff]*(?P<reasoning><(?P<tag>think|thinking)>.*?</(?P=tag)>\s*)?(?:```[a-z]*\s*)?",
+    re.DOTALL | re.IGNORECASE,
+)
+_CLOSING = re.compile(r"\s*```\s*$")
+"""What a server that enforces nothing lets a model write around its object."""
 
 
 class BrokenForm(ValueError):
@@ -120,11 +129,13 @@ def _references(schema: object, where: str = "$") -> Iterator[tuple[str, str]]:
 class Filling:
     """One answer on its way: what it says as it comes, and its slots at the end.
 
-    An answer that is no JSON object comes from a server that enforces nothing: it is said as it is.
+    An answer that is no JSON object comes from a server that enforces nothing: it is said as it is, and so is
+    reasoning before the object, which the filters after this leave out.
     """
 
     def __init__(self, form: Form) -> None:
         self._form = form
+        self._before = ""
         self._json = ""
         self._said = 0
         self._plain = False
@@ -137,12 +148,18 @@ class Filling:
         """What ``chunk`` adds to what is said. The same in all, however the answer is cut into chunks."""
         if self._plain:
             return chunk
+        before = ""
+        if not self._json:
+            self._before += chunk
+            opening = _OPENING.match(self._before)
+            chunk = self._before[opening.end() :] if opening else self._before
+            if not chunk.startswith("{"):
+                self._plain = not _may_open(chunk)
+                return self._before if self._plain else ""
+            before = (opening and opening["reasoning"]) or ""
         self._json += chunk
-        if self.whole or not self._json.strip():
+        if self.whole:
             return ""
-        if not self._json.lstrip().startswith("{"):
-            self._plain = True
-            return self._json
         sound = self._sound()
         # Partial strings are given by the one and left out by the other: that tells where one has ended.
         # Half a character ("\ud83d") is given by neither. Both take less than 1 µs for a long answer.
@@ -151,7 +168,7 @@ class Filling:
         new = said[self._said :] if said else ""
         self._said += len(new)
         self.cut = self.whole and 0 < self._form.longest_say <= self._said
-        return new
+        return before + new
 
     def _sound(self) -> int:
         """How much of the answer is, or may still become, JSON."""
@@ -168,12 +185,20 @@ class Filling:
         if self._plain:
             return Filled(None, "form_not_kept", "no JSON object")
         try:
-            found = from_json(self._json, allow_inf_nan=False)
+            found = from_json(_CLOSING.sub("", self._json), allow_inf_nan=False)
         except ValueError as error:
             return Filled(None, "form_incomplete", str(error))
         for wrong in self._form.validator.iter_errors(found):
             return Filled(None, "form_not_kept", f"{wrong.json_path}: {wrong.message}")
         return Filled({name: value for name, value in found.items() if name != SAY})
+
+
+def _may_open(text: str) -> bool:
+    """Whether an object may still come after ``text``, which begins as reasoning or a fence does."""
+    folded = text.lower()
+    return folded.startswith(("<think>", "<thinking>", "```")) or any(
+        opening.startswith(folded) for opening in ("<thinking>", "<think>", "```")
+    )
 
 
 def _said(text: str, partial: Literal[True, "trailing-strings"]) -> str | None:

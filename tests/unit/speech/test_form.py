@@ -234,3 +234,22 @@ def test_a_misspelt_key_is_told_the_name_that_the_file_has() -> None:
     with pytest.raises(ConfigError) as refused:
         load(None, {"form": {"shema": ""}})
     assert 'form.shema: unknown key; did you mean "form.schema"?' in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("```json\n", "\n```", "네."),
+        ("\n```\n", "```\n", "네."),
+        ("<think>음.</think>\n", "", "<think>음.</think>\n네."),
+        ("<thinking>음.</thinking>```json\n", "```", "<thinking>음.</thinking>네."),
+        ("\ufeff", "", "네."),
+    ],
+)
+def test_an_object_in_a_fence_or_after_reasoning_is_still_a_form(before: str, after: str, said: str) -> None:
+    text = before + '{"say": "네.", "intent": "weather"}' + after
+    for size in (1, 3, len(text)):
+        filling = Filling(form())
+        chunks = (text[at : at + size] for at in range(0, len(text), size))
+        assert "".join(map(filling.feed, chunks)) == said
+        assert filling.finish() == Filled({"intent": "weather"})
