@@ -61,6 +61,7 @@ def reading(text: str, language: Language) -> str:
     text = _INVISIBLE.sub("", text.translate(_HALF_WIDTH).translate(_QUOTES))
     text = _SQUARED.sub(_unit_of, text)
     text = _ADDRESS.sub(LINK[language], text)
+    text = text.replace(">=", "≥").replace("<=", "≤").replace("+/-", "±")
     text = _NAKED_POINT.sub("0.", text)
     text = _ENCLOSED.sub(_number_of, text.replace("。", ". ").replace("、", ", ").replace('"', ""))
     text = read_korean(text) if language == "ko" else read_english(text)

@@ -18,7 +18,7 @@ Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
 
 _NUM = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _START = r"(?<![\d.,/:])"
-_NO_PART = r"(?<![A-Z])(?<![A-Z]-)"
+_NO_PART = r"(?<![A-Za-z])(?<![A-Z]-)"
 _TO = r" ?[~–—-] ?"
 
 
@@ -154,6 +154,12 @@ def _named_date(found: re.Match[str]) -> str:
     return f"{spoken}, {year(int(found['year']))}" if found["year"] else spoken
 
 
+def _named_days(found: re.Match[str]) -> str:
+    name = next(month for month in MONTHS if month.startswith(found["month"][:3]))
+    spoken = f"{name} {ordinal(int(found['day']))} to {ordinal(int(found['last']))}"
+    return f"{spoken}, {year(int(found['year']))}" if found["year"] else spoken
+
+
 def _money(found: re.Match[str]) -> str:
     one, many, part, parts = MONEY[found["money"]]
     written = found["num"].replace(",", "")
@@ -171,7 +177,7 @@ def _money(found: re.Match[str]) -> str:
 
 def _money_range(found: re.Match[str]) -> str:
     """``$5-$10``: the money is said once, after the last."""
-    if "." in found["num"]:
+    if found["num"][-3:-2] == ".":
         return f"{found['money']}{found['num']}{found['letter'] or ''} to {found['money']}"
     power = POWERS.get(found["letter"] or "")
     return f"{amount(found['num'])}{' ' + power if power else ''} to {found['money']}"
@@ -184,7 +190,7 @@ def _per(found: re.Match[str]) -> str:
 
 
 def _time_range(found: re.Match[str]) -> str:
-    return f"{found[1] or found[2]} to "
+    return f"{found[1] or found[2] or found[3]} to "
 
 
 def _unit(found: re.Match[str]) -> str:
@@ -258,10 +264,10 @@ _MINUS = r"(?P<minus>(?<![\w.)])[-−])?"
 _NUMBER_RULES: list[Rule] = [
     (re.compile(r"(?<=\d)T(?=\d\d:)"), lambda _: " "),
     (re.compile(r"(?<![\w)])\+(?=\d)"), lambda _: "plus "),
-    (re.compile(r"(?:>=|≥) ?(?=\d)"), lambda _: " at least "),
-    (re.compile(r"(?:<=|≤) ?(?=\d)"), lambda _: " at most "),
-    (re.compile(r"(?<!\w)(?:>|(?<!\w )> )(?=\d)"), lambda _: " more than "),
-    (re.compile(r"(?<!\w)(?:<|(?<!\w )< )(?=\d)"), lambda _: " less than "),
+    (re.compile(r"≥ ?(?=\d)"), lambda _: " at least "),
+    (re.compile(r"≤ ?(?=\d)"), lambda _: " at most "),
+    (re.compile(r"(?<![\w=-])(?:>|(?<!\w )> )(?=\d)"), lambda _: " more than "),
+    (re.compile(r"(?<![\w=-])(?:<|(?<!\w )< )(?=\d)"), lambda _: " less than "),
     (re.compile(r"(?<=[\w)])\^\{?(-?\d+)\}?"), lambda found: f" to the power of {found[1]}"),
     (re.compile(r"(?<![\w.,])(\d{1,2}) ?h ?(\d{1,2}) ?m(?:in)?(?!\w)"), lambda f: f"{f[1]} hr {f[2]} min"),
     (re.compile(rf"(?<!\w)({_words(*MONEY)}) ?[-−](?=\d)"), lambda found: f"-{found[1]}"),
@@ -281,7 +287,11 @@ _NUMBER_RULES: list[Rule] = [
         _money_range,
     ),
     (
-        re.compile(rf"({_TIME}){_TO}(?={_TIME})|(?<![\w.,:/])(\d{{1,2}}){_TO}(?=\d{{1,2}} ?{_HALF_DAY})"),
+        re.compile(
+            rf"({_TIME}){_TO}(?={_TIME})"
+            rf"|({_TIME})[~–—-](?=\d{{1,2}}(?![\d:/.,]))"
+            rf"|(?<![\w.,:/])(\d{{1,2}}){_TO}(?=\d{{1,2}} ?{_HALF_DAY})"
+        ),
         _time_range,
     ),
     (re.compile(r"(?<!\d)(\d)'(\d{1,2})\"?(?!\d)"), lambda f: f"{amount(f[1])} foot {amount(f[2])}"),
@@ -304,6 +314,14 @@ _NUMBER_RULES: list[Rule] = [
             r"(?![\d/\"]|[.,]\d| ?(?:in\b|inch|cup|of |[+=×÷*]))"
         ),
         _month_day,
+    ),
+    (re.compile(rf"(?<=\d/\d){_TO}(?=\d)"), lambda _: " to "),
+    (re.compile(rf"(?<=\d){_TO}(?={_MONTH} \d)"), lambda _: " to "),
+    (
+        re.compile(
+            rf"(?<![A-Za-z]){_MONTH} {_DAY}{_TO}(?P<last>3[01]|[12]?\d)(?![\d/:])(?:,? {_YEAR}(?![\d-]))?"
+        ),
+        _named_days,
     ),
     (re.compile(rf"(?<![A-Za-z]){_MONTH} {_DAY}(?!\d)(?:,? {_YEAR}(?![\d-]))?"), _named_date),
     (re.compile(rf"(?<!\d){_DAY} (?P<of>of )?{_MONTH}(?:,? {_YEAR}(?!\d))?(?![A-Za-z])"), _named_date),

@@ -66,6 +66,7 @@ UNITS = {
     "ms": ("millisecond", "milliseconds"),
     "min": ("minute", "minutes"),
     "sec": ("second", "seconds"),
+    "h": ("hour", "hours"),
     "hrs": ("hour", "hours"),
     "hr": ("hour", "hours"),
     "fps": ("frame per second", "frames per second"),

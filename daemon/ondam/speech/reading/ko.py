@@ -23,7 +23,7 @@ Rule = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
 
 _NUM = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _START = r"(?<![\d.,/:])"
-_NO_PART = r"(?<![A-Z])(?<![A-Z]-)"
+_NO_PART = r"(?<![A-Za-z])(?<![A-Z]-)"
 """``P-203A`` is a part, and no current."""
 _TO = r"\s?[~～∼〜–]\s?"
 
@@ -157,10 +157,7 @@ def _per(found: re.Match[str]) -> str:
 
 def _bound(found: re.Match[str]) -> str:
     """``≥140`` is said after the number: 백사십 이상."""
-    sign = found["sign"].replace("=", "")
-    name = {"≥": "이상", "≤": "이하"}.get(sign) or {">": ("초과", "이상"), "<": ("미만", "이하")}[sign][
-        "=" in found["sign"]
-    ]
+    name = {"≥": "이상", "≤": "이하", ">": "초과", "<": "미만"}[found["sign"]]
     return f"{found['left']} {name}"
 
 
@@ -317,7 +314,7 @@ _NUMBER_RULES: list[Rule] = [
     (re.compile(r"(?<![\w)])\+(?=\d)"), lambda _: "플러스 "),
     (
         re.compile(
-            r"(?P<sign>(?<!\w)[<>](?=\d)|(?<!\w)(?<!\w )[<>]|[<>]=|[≥≤]) ?"
+            r"(?P<sign>(?<![\w=-])[<>](?=\d)|(?<![\w=-])(?<!\w )[<>]|[≥≤]) ?"
             rf"(?P<left>{_NUM}(?: ?{_UNITS}|(?:{_COUNTERS}){_TAIL})?)"
         ),
         _bound,
@@ -352,7 +349,7 @@ _NUMBER_RULES: list[Rule] = [
         re.compile(rf"(?P<money>{_words(*MONEY)}) ?(?P<num>{_NUM})(?:{_TO}|-)(?:(?P=money) ?)?(?=\d)"),
         lambda found: (
             f"{found['money']}{found['num']}에서 {found['money']}"
-            if "." in found["num"]
+            if found["num"][-3:-2] == "."
             else f"{amount(found['num'])}에서 {found['money']}"
         ),
     ),
