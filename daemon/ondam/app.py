@@ -97,7 +97,7 @@ async def _serve(config: Config, places: Places) -> int:
             fleet=fleet,
             engines=engines,
             recorder=recorder,
-            voice=partial(Silero, vad),
+            voice=Silero(vad).another,
             end_of_turn=end_of_turn,
             end=end,
         )

@@ -27,19 +27,18 @@ class Silero:
 
     frame = FRAME
 
-    def __init__(self, model: Path) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        self._session = onnxruntime.InferenceSession(
-            str(model), sess_options=options, providers=["CPUExecutionProvider"]
-        )
+    def __init__(self, model: Path | onnxruntime.InferenceSession) -> None:
+        """``model``: the ONNX file."""
+        self._session = _loaded(model) if isinstance(model, Path) else model
         self._rate = np.array(HEARING_RATE_HZ, np.int64)
         self._state: npt.NDArray[np.float32]
         self._zeros: int
         self._input = np.zeros((1, CONTEXT + FRAME), np.float32)
         self.reset()
+
+    def another(self) -> Silero:
+        """For another stream, on the same weights: each loaded by itself would take 10 MiB."""
+        return Silero(self._session)
 
     def reset(self) -> None:
         """Forget what was heard."""
@@ -60,3 +59,11 @@ class Silero:
             None, {"input": self._input, "state": self._state, "sr": self._rate}
         )
         return float(probability[0, 0])
+
+
+def _loaded(model: Path) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(model), sess_options=options, providers=["CPUExecutionProvider"])

@@ -50,3 +50,16 @@ def test_resting_on_exact_silence_does_not_change_what_is_heard_after_it(
     assert 0.0 not in awake
     # Frame by frame the same verdicts, but for at most one frame at an edge.
     assert sum((a > 0.5) != (b > 0.5) for a, b in zip(rested, awake, strict=True)) <= 1
+
+
+def test_streams_on_the_same_weights_do_not_hear_each_other(silero: Silero) -> None:
+    question = decode(clips("en")[0].wav, 10**7).samples
+    alone = probabilities(silero, question)
+    silero.reset()
+    one, other = silero.another(), silero.another()
+    noise = np.random.default_rng(0).normal(0, 3000, len(question)).astype(np.int16)
+    heard = []
+    for at in range(0, len(question) - FRAME + 1, FRAME):
+        other(noise[at : at + FRAME])
+        heard.append(one(question[at : at + FRAME]))
+    assert heard == pytest.approx(alone[: len(heard)], abs=1e-5)
