@@ -114,7 +114,7 @@ def _days_or_parts(found: re.Match[str]) -> str:
 
 
 def _is_day(month: int, day: int) -> bool:
-    return month == day or (month > 1 and day > 12)
+    return month > 1 and day > 12
 
 
 def _month(found: re.Match[str]) -> str:
@@ -375,8 +375,8 @@ _NUMBER_RULES: list[Rule] = [
     ),
     (
         re.compile(
-            rf"(?<![\d/+=×÷])(?<![+=×÷] ){_MONTH_DAY}(?:(?:{_TO}|-){_MONTH_DAY})?"
-            r"(?![\d/]| ?(?:인치|컵|inch|[+=×÷*]))"
+            rf"(?<![\d/+=×÷.,])(?<![+=×÷의] ){_MONTH_DAY}(?:(?:{_TO}|-){_MONTH_DAY})?"
+            r"(?![\d/]| ?(?:인치|컵|inch|[+=×÷*])|[개명점건대권장병](?![가-힣]))"
             r"(?P<time>(?= ?(?:오전|오후|아침|저녁|\d{1,2}시|\d{1,2}:\d\d)))?"
         ),
         _days_or_parts,
