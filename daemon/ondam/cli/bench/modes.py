@@ -96,7 +96,7 @@ def measure(name: Name, mode: Mode, asked: Asked, *, json_wanted: bool) -> int:
         mode.check(config, asked)
         with Bars() as bars:
             prepare(config, here, bars)
-        alone = len(changed) > 1 or any(not one.startswith("language=") for one in changed)
+        alone = any(not one.startswith("language=") for one in changed)
         result = asyncio.run(_run(name, mode, here, config, asked, changed, Path(sockets), alone=alone))
     if json_wanted:
         print_json(result)

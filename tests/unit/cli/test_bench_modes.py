@@ -1,0 +1,105 @@
+"""``ondam bench --cold``, ``--concurrency``, ``--quality`` against a fake daemon."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.fakes.engines import ScriptedEngines
+from tests.unit.cli.conftest import Ondam
+from tests.unit.control.fake_daemon import FakeDaemon
+
+from ondam.audio import write_wav
+from ondam.config import load
+from ondam.deploy import prepare
+from ondam.measure import concurrency
+from ondam.measure.raw import RawEngines
+from ondam.types import Audio
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> ScriptedEngines:
+    scripted = ScriptedEngines(heard="Hello.", stt_s=0.0, tts_s=0.0)
+
+    def of(*_: Any) -> RawEngines:
+        return RawEngines(scripted, scripted, scripted, config=load(None), language="en")
+
+    monkeypatch.setattr(prepare, "prepare", lambda *_: None)
+    monkeypatch.setattr(concurrency, "STAGGER_S", 0.01)
+    monkeypatch.setattr(concurrency, "PAUSE_S", (0.0, 0.01))
+    monkeypatch.setattr(RawEngines, "of", of)
+    return scripted
+
+
+async def test_a_step_for_each_number_of_sessions(daemon: FakeDaemon, ondam: Ondam) -> None:
+    done = await ondam(
+        "bench", "--language", "en", "--concurrency", "2,1", "--turns", "4", "--settle", "0", "--json"
+    )
+    assert done.code == 0, done.err
+    told = done.json
+    assert told["mode"] == "concurrency"
+    assert [step["sessions"] for step in told["steps"]] == [1, 2]
+    assert [step["first_audio_ms"]["n"] for step in told["steps"]] == [4, 4]
+    assert (told["serves"], told["stops_at"]) == (2, None)
+    assert told["conditions"]["run"]["turns_each"] == 4
+    assert {"p50", "p90", "p95"} <= set(told["steps"][0]["waited_ms"]["stt"])
+
+
+@pytest.mark.parametrize("wrong", ["0", "", "1000", "two", "1,,2", "1.5", "-1", "1;2"])
+async def test_a_list_that_makes_no_sense_is_refused(daemon: FakeDaemon, ondam: Ondam, wrong: str) -> None:
+    done = await ondam("bench", f"--concurrency={wrong}")
+    assert done.code == 2
+    assert "1,2,4,8" in done.err
+    assert daemon.asked == []
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--cold", "--quality"], "one at a time"),
+        (["--cold", "--against", "drafts.after_ms=96"], "--against"),
+        (["--quality", "--stub", "stt=1,ttft=1,clause=1,tts=1"], "--stub"),
+        (["--concurrency", "1", "--ab", "shipped", "shipped"], "--ab"),
+        (["--names", "Seoul"], "--quality"),
+    ],
+)
+async def test_what_does_not_go_together_is_refused(
+    daemon: FakeDaemon, ondam: Ondam, given: list[str], told: str
+) -> None:
+    done = await ondam("bench", *given)
+    assert done.code == 2
+    assert told in done.err
+    assert daemon.asked == []
+
+
+async def test_errors_stand_beside_the_latency(daemon: FakeDaemon, ondam: Ondam, tmp_path: Path) -> None:
+    write_wav(tmp_path / "a.wav", Audio(np.zeros(8000, np.int16), 16_000))
+    (tmp_path / "a.txt").write_text("Hello there.", "utf-8")
+    given = ["bench", "--language", "en", "--quality", "--clips", str(tmp_path), "--names", "Ada, Bo"]
+    done = await ondam(*given, "--json")
+    assert done.code == 0, done.err
+    told = done.json
+    assert (told["names"], told["stt"]["without_names"]["wer"]) == (["Ada", "Bo"], 0.5)
+    assert told["stt"]["with_names"]["ms"]["n"] == told["round_trip"]["first_audio_ms"]["n"] == 1
+    shown = await ondam(*given)
+    assert "50.0 %" in shown.out
+    assert '"Hello there." was heard as "Hello."' in shown.out
+
+
+async def test_a_missing_transcript_is_told_before_anything_starts(
+    daemon: FakeDaemon, ondam: Ondam, tmp_path: Path
+) -> None:
+    write_wav(tmp_path / "a.wav", Audio(np.zeros(8000, np.int16), 16_000))
+    done = await ondam("bench", "--quality", "--clips", str(tmp_path))
+    assert done.code == 7
+    assert "a.txt" in done.err
+    assert daemon.asked == []
+
+
+async def test_a_table_for_each_step_is_drawn_for_people(daemon: FakeDaemon, ondam: Ondam) -> None:
+    done = await ondam("bench", "--language", "en", "--concurrency", "1", "--turns", "2", "--settle", "0")
+    assert done.code == 0, done.err
+    assert "640" in done.out
+    assert "goes on scaling" in done.out
