@@ -16,6 +16,7 @@ import itertools
 import json
 import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -168,6 +169,7 @@ def main() -> None:
     parser.add_argument("--engine", default="llama_server", choices=("llama_server", "llama_cpp"))
     parser.add_argument("--rounds", type=int, default=10)
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # a time limit ends the engines as well
     here = places()
     catalog, store = Catalog.of(here), Store(here.models)
     with tempfile.TemporaryDirectory(prefix="ondam-spin-") as folder, ExitStack() as running:
