@@ -205,7 +205,10 @@ def _install(
     run("venv", "--quiet", "--no-project", "--relocatable", "--python", sys.executable, str(root))
     files = locks(engine, variant)
     compiled = len(files) > 1
-    pip = ["pip", "install", "--python", str(_home(root, engine.name).python), "--require-hashes"]
+    python = str(_home(root, engine.name).python)
+    # A lock names everything. What it leaves out of a package's wishes is left out on purpose: a package that
+    # asks for onnxruntime would lay it over onnxruntime-gpu.
+    pip = ["pip", "install", "--python", python, "--require-hashes", "--no-deps"]
     for number, file in enumerate(files):
         if compiled and number == len(files) - 1:
             # Verbose is the only way to see the build back end's output, and with it how far it is.
