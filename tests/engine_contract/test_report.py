@@ -38,6 +38,11 @@ class Report(Table):
     context_length: int | None
     memory_mib: int
     versions: dict[str, str]
+    nodes: dict[str, dict[str, int]] = pydantic.Field(default={})
+    graph_mode: str | None = None
+    kv_dtype: str | None = None
+    gpu_memory_mib: int | None = None
+    why: dict[str, str] = pydantic.Field(default={})
 
 
 def test_every_field_of_the_report_is_there_and_of_its_type(engine: Launched) -> None:

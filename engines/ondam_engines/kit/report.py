@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -41,6 +42,25 @@ def _peak_rss_mib() -> int:
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return -(-peak // (2**20 if sys.platform == "darwin" else 2**10))
+
+
+def gpu_mib(pid: int | None = None) -> int | None:
+    """Memory of a process (default: this one) on all NVIDIA cards in MiB, as the driver counts it.
+
+    None where it cannot be known: no driver, or a container whose process ids are not the machine's.
+    """
+    query = ["nvidia-smi", "--query-compute-apps=pid,used_gpu_memory", "--format=csv,noheader,nounits"]
+    try:
+        # The driver's own tool: no dependency, and one call after the warm-up costs nobody anything.
+        done = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = None
+    for line in done.stdout.splitlines():
+        owner, _, used = (part.strip() for part in line.partition(","))
+        if owner == str(pid or os.getpid()) and used.isdecimal():
+            found = (found or 0) + int(used)
+    return found
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
@@ -79,11 +99,21 @@ class Report:
     quantization: str | None = None
     providers: dict[str, list[str]] = field(default_factory=dict)
     """Session name to the execution providers it really has."""
+    nodes: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Session name to provider to how many operators of the graph it computes; {} where nobody can tell."""
     cuda_graphs: bool | None = None
     """None where there is no such thing."""
+    graph_mode: str | None = None
+    """``eager``, or the engine's own word for the graphs it captured (``full``, ``piecewise``, …)."""
     context_length: int | None = None
+    kv_dtype: str | None = None
+    """Type of the key-value cache (``bf16``, ``fp8``, …); None where there is none."""
     memory_mib: int = field(default_factory=rss_mib)
     """Resident, so build the report after the warm-up."""
+    gpu_memory_mib: int | None = None
+    """On graphics cards, after the warm-up (``gpu_mib``); None where it uses none, or nobody can tell."""
+    why: dict[str, str] = field(default_factory=dict)
+    """Name of a field or of a session to why it is not what was asked for: one line, in English."""
     versions: dict[str, str] = field(default_factory=dict)
     pid: int = field(default_factory=os.getpid)
     started_at: str = STARTED_AT

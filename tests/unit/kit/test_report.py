@@ -6,6 +6,8 @@ import os
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
 from ondam_engines.kit import report
 
 
@@ -27,8 +29,13 @@ def test_a_report_holds_every_field_of_the_contract(tmp_path: Path) -> None:
         "quantization": None,
         "threads": 2,
         "providers": {},
+        "nodes": {},
         "cuda_graphs": None,
+        "graph_mode": None,
         "context_length": None,
+        "kv_dtype": None,
+        "gpu_memory_mib": None,
+        "why": {},
         "versions": {},
     }
 
@@ -51,6 +58,32 @@ def test_the_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
 def test_memory_is_between_what_python_and_what_a_test_run_needs() -> None:
     assert 5 < report.rss_mib() < 4_096
     assert report.rss_mib(os.getpid()) > 5
+
+
+SMI = """#!/bin/sh
+[ "$*" = "--query-compute-apps=pid,used_gpu_memory --format=csv,noheader,nounits" ] || exit 9
+printf '17, 512\\n4711, 2048\\n17, 1024\\n18, [N/A]\\n'
+"""
+"""Two processes, one of them on two cards, and one whose memory the driver does not tell."""
+
+
+def test_memory_on_all_cards_is_what_the_driver_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    tool.write_text(SMI, encoding="utf-8")
+    tool.chmod(0o755)
+    assert [report.gpu_mib(pid) for pid in (17, 4711, 18, 19)] == [1536, 2048, None, None]
+    tool.write_text("#!/bin/sh\nexit 9\n", encoding="utf-8")
+    assert report.gpu_mib(17) is None
+
+
+def test_without_a_driver_nobody_knows_what_a_card_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert report.gpu_mib() is None
 
 
 def test_versions_leave_out_what_is_not_installed() -> None:
