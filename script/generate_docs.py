@@ -97,6 +97,14 @@ PHASES: dict[str, machine.Phase] = {
         made=1,
         over=machine.Answering(TURN, DRAFT, "q", aloud=True, heard="a"),
     ),
+    "Hearing, after a false endpoint": machine.Hearing(
+        TURN,
+        silence_ms=64,
+        draft=machine.Draft(OTHER),
+        made=2,
+        over=machine.Answering(TURN, DRAFT, "q", aloud=True, heard="a"),
+        taken_back=True,
+    ),
     "Recognizing, over an answer": machine.Recognizing(
         NEXT, OTHER, endpoint_ns=0, over=machine.Answering(TURN, DRAFT, "q", aloud=True, heard="a")
     ),
@@ -120,6 +128,12 @@ HAPPENINGS: dict[str, events.Event] = {
     "Transcribed (of another draft)": events.Transcribed(1, OTHER, "words"),
     "Transcribed (of another draft, a sign of listening)": events.Transcribed(1, OTHER, "mhm"),
     "Transcribed (of another draft, a wish for silence)": events.Transcribed(1, OTHER, "stop"),
+    "Transcribed (of another draft, its end alone a sign of listening)": events.Transcribed(
+        1, OTHER, "q, mhm", added="mhm"
+    ),
+    "Transcribed (of another draft, its end alone a wish for silence)": events.Transcribed(
+        1, OTHER, "q. Stop.", added="stop"
+    ),
     "Ready": events.Ready(1, DRAFT),
     "Heard": events.Heard(1, DRAFT, "a"),
     "Answered": events.Answered(1, DRAFT, spoken=True),

@@ -320,7 +320,8 @@ class Session:
             case JudgePause():
                 self._judge(action)
             case Recognize():
-                self._new_runner(action.turn, action.draft).recognize(self._detector.so_far())
+                added = self._detector.added() if action.added else None
+                self._new_runner(action.turn, action.draft).recognize(self._detector.so_far(), added)
             case Respond():
                 self._stop_computing_ahead()
                 runner = self._runners.get(action.draft) or self._new_runner(action.turn, action.draft)

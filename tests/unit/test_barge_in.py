@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from tests.unit.test_session import Table, table, voice
 
 from ondam.dialog.events import SpeechStarted, VoiceNoticed
 from ondam.dialog.history import Exchange
+from ondam.pipeline.ports import Transcript
+from ondam.types import Audio, Language
 
 LONG = ["The first sentence is here. ", "Then the second one comes. ", "And then a third, ", "which ends."]
 LONG_TEXT = "".join(LONG)
@@ -130,6 +134,59 @@ async def test_a_cough_right_after_the_endpoint_does_not_change_when_the_user_wa
     assert (turn.outcome, turn.taken_back, turn.heard) == ("answered", 0, LONG_TEXT)
     assert turn.first_audio_ms is not None
     assert 200 < turn.first_audio_ms < 600
+
+
+class Deaf(ScriptedEngines):
+    """Understands the piece that was said last for itself too: it is the shorter one."""
+
+    alone: str = "Stop."
+
+    async def transcribe(self, audio: Audio, language: Language, names: Sequence[str] = ()) -> Transcript:
+        heard = await super().transcribe(audio, language, names)
+        whole = not self.asked or audio.seconds > 1.4
+        return heard if whole else replace(heard, text=self.alone)
+
+
+@pytest.mark.parametrize(("stop", "seconds"), [("Stop.", 0.3), ("Stop it, please.", 0.8), ("그만.", 0.3)])
+@pytest.mark.parametrize("heard_s", [None, 0.3])
+@virtual_time
+async def test_stop_right_after_a_false_endpoint_stops_the_answer_and_asks_nothing(
+    heard_s: float | None, stop: str, seconds: float
+) -> None:
+    engines = Deaf(tokens=LONG, ttft_s=0.08 if heard_s else 0.6)
+    async with table(engines, full_duplex=True, end_of_turn=_complete) as t:
+        over = t.session.next_turn()
+        t.microphone.play(voice(1.5))
+        while t.session.phase != ("speaking" if heard_s else "thinking"):
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(heard_s or 0.2)
+        engines.heard, engines.alone = f"What time is it? {stop}", stop
+        t.microphone.play(voice(seconds, before=0))
+        turn = await over
+        played = t.speaker.heard
+        await asyncio.sleep(3)
+    assert turn.outcome == "stopped"
+    assert [finished.outcome for finished in t.finished] == ["stopped"]
+    assert t.speaker.heard == played
+    assert [asked[-1]["content"] for asked in engines.asked] == ["What time is it?"]
+    # The piece was judged by its own sound, from the endpoint on.
+    assert seconds < engines.heard_audio[-1].seconds < seconds + 1.0
+    heard = [exchange.answer for exchange in t.session.history.exchanges]
+    assert heard == ([turn.heard] if turn.heard else [])
+
+
+@virtual_time
+async def test_words_that_only_end_like_stop_are_one_question_with_the_first_ones() -> None:
+    engines = Deaf(tokens=LONG)
+    async with table(engines, full_duplex=True, end_of_turn=_complete) as t:
+        over = t.session.next_turn()
+        t.microphone.play(voice(1.5))
+        await until_speaking(t, 0.1)
+        engines.heard, engines.alone = "When does the bus stop?", "does the bus stop?"
+        engines.tokens = ["At nine."]
+        t.microphone.play(voice(0.7, before=0))
+        assert (await over).outcome == "answered"
+    assert [exchange.question for exchange in t.session.history.exchanges] == ["When does the bus stop?"]
 
 
 async def _complete(samples: object) -> float:

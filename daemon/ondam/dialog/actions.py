@@ -55,10 +55,14 @@ class JudgePause:
 
 @dataclass(frozen=True, slots=True)
 class Recognize:
-    """Turn what has been said so far into words, for this draft. Its audio is held back until ``Commit``."""
+    """Turn what has been said so far into words, for this draft. Its audio is held back until ``Commit``.
+
+    ``added``: an endpoint was taken back. Say also what was said after it, where that may stand for itself.
+    """
 
     turn: TurnId
     draft: DraftId
+    added: bool = False
 
 
 @dataclass(frozen=True, slots=True)

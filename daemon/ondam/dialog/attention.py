@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ondam.speech.acknowledgement import acknowledges, dismisses
+from ondam.speech.acknowledgement import acknowledges, dismisses, stops
 from ondam.speech.address import addressed
 from ondam.types import Language, Mode
 
@@ -47,7 +47,18 @@ class Attention:
 
     def dismisses(self, words: str) -> bool:
         """Whether ``words``, said over an answer, want silence and nothing else."""
-        return dismisses(words)
+        return dismisses(self._without_name(words))
+
+    def stops(self, words: str) -> bool:
+        """Whether ``words``, said right after a question, take that back and want silence."""
+        return stops(self._without_name(words))
+
+    def listens(self, words: str) -> bool:
+        """Whether ``words``, said right after a question, only show that its answer is listened to."""
+        return acknowledges(words) and not words.rstrip().endswith(("?", "？"))
+
+    def _without_name(self, words: str) -> str:
+        return addressed(words, self.names, self.language) or words
 
 
 OPEN = Attention()

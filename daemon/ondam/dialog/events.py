@@ -141,11 +141,15 @@ class StopRequested:
 
 @dataclass(frozen=True, slots=True)
 class Transcribed:
-    """The words that a draft answers; empty when there were none."""
+    """The words that a draft answers; empty when there were none.
+
+    ``added``: those of them that were said after an endpoint that was taken back, recognized for themselves.
+    """
 
     at_ns: Nanoseconds
     draft: DraftId
     text: str
+    added: str = ""
 
 
 @dataclass(frozen=True, slots=True)

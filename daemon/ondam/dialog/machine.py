@@ -147,8 +147,8 @@ def _silenced(state: State) -> Step:
 
 
 def _begun_in(phase: Hearing | Recognizing) -> Answering | None:
-    """The answer of this very turn, where one is held."""
-    return phase.over if phase.over and phase.over.turn == phase.turn else None
+    """The answer of this very turn, where one is held or was ended by the voice over it."""
+    return phase.over if phase.over and phase.over.turn == phase.turn else phase.first
 
 
 def _unheard(state: State, phase: Hearing, outcome: Outcome, told: DraftId | None = None) -> Step:
@@ -186,7 +186,8 @@ def _speech_started(state: State, at_ns: Nanoseconds) -> Step:
         ):
             # A false endpoint: both pieces are one utterance, one turn.
             over = phase.over if isinstance(phase, Recognizing) else None
-            hearing = Hearing(phase.turn, to_us=phase.to_us, made=phase.made, over=over)
+            first = phase.first if isinstance(phase, Recognizing) else None
+            hearing = _again(phase, over, first)
             return replace(state, phase=hearing), (
                 Cancel(phase.turn, phase.draft),
                 ReopenUtterance(phase.turn),
@@ -196,8 +197,7 @@ def _speech_started(state: State, at_ns: Nanoseconds) -> Step:
             quieter = Duck if state.attention.picky else Hold
             held = quieter(phase.turn, phase.draft)
             if _can_be_taken_back(state, phase, at_ns):
-                again = Hearing(phase.turn, to_us=phase.to_us, made=phase.made, over=phase)
-                return replace(state, phase=again), (held, ReopenUtterance(phase.turn))
+                return replace(state, phase=_again(phase, phase)), (held, ReopenUtterance(phase.turn))
             state, turn = _new_turn(state)
             return replace(state, phase=Hearing(turn, to_us=to_us, over=phase)), (held, OpenUtterance(turn))
         case Listening() | Recognizing():
@@ -206,6 +206,11 @@ def _speech_started(state: State, at_ns: Nanoseconds) -> Step:
             return replace(state, phase=Hearing(turn, to_us=to_us)), (*silenced, OpenUtterance(turn))
         case _:
             assert_never(phase)
+
+
+def _again(phase: Recognizing | Answering, over: Answering | None, first: Answering | None = None) -> Hearing:
+    """The user goes on with the utterance that was closed."""
+    return Hearing(phase.turn, to_us=phase.to_us, made=phase.made, over=over, taken_back=True, first=first)
 
 
 def _unheard_yet(state: State, phase: Recognizing | Answering) -> bool:
@@ -306,7 +311,7 @@ def _ready(state: State, event: Ready) -> Step:
 def _with_draft(state: State, phase: Hearing) -> Step:
     state, draft = _new_draft(state)
     drafting = replace(phase, draft=Draft(draft), made=phase.made + 1)
-    return replace(state, phase=drafting), (Recognize(phase.turn, draft),)
+    return replace(state, phase=drafting), (Recognize(phase.turn, draft, phase.taken_back),)
 
 
 def _perhaps_finished(state: State, phase: Hearing, at_ns: Nanoseconds) -> Step:
@@ -324,11 +329,13 @@ def _endpoint(state: State, phase: Hearing, at_ns: Nanoseconds, *, final: bool =
     endpoint_ns = None if final else at_ns
     if draft is None:
         state, number = _new_draft(state)
-        recognizing = Recognizing(turn, number, endpoint_ns, phase.made + 1, phase.to_us, phase.over)
-        begun = (Recognize(turn, number), CloseUtterance(turn))
+        recognizing = Recognizing(
+            turn, number, endpoint_ns, phase.made + 1, phase.to_us, phase.over, phase.first
+        )
+        begun = (Recognize(turn, number, phase.taken_back), CloseUtterance(turn))
         let_out = () if phase.over else (Commit(turn, number),)
         return replace(state, phase=recognizing), (*begun, *let_out)
-    recognizing = Recognizing(turn, draft.id, endpoint_ns, phase.made, phase.to_us, phase.over)
+    recognizing = Recognizing(turn, draft.id, endpoint_ns, phase.made, phase.to_us, phase.over, phase.first)
     state = replace(state, phase=recognizing)
     closed: tuple[Action, ...] = (CloseUtterance(turn),)
     if phase.over is None:
@@ -379,9 +386,10 @@ def _stopped_over(state: State, phase: Hearing | Recognizing) -> Step:
     over = phase.over
     if over is None:
         return state, ()
-    state = replace(state, phase=replace(phase, over=None))
     if over.turn == phase.turn:
+        state = replace(state, phase=replace(phase, over=None, first=over))
         return state, (Cancel(over.turn, over.draft),)
+    state = replace(state, phase=replace(phase, over=None))
     outcome = over.excuse or "interrupted"
     return _remembering(state, over), (
         Cancel(over.turn, over.draft),
@@ -416,6 +424,11 @@ def _means_it(state: State, over: Answering, turn: TurnId, question: str | None)
     return over.turn != turn or (question or None) != over.question
 
 
+def _listens(state: State, over: Answering, event: Transcribed) -> bool:
+    """Whether what was added to the question, over the beginning of its answer, is a listener's "mhm"."""
+    return over.heard is not None and state.attention.listens(event.added)
+
+
 # What comes of it.
 
 
@@ -435,13 +448,16 @@ def _drafted(state: State, phase: Hearing, event: Transcribed) -> Step:
     drafted = phase.draft
     question = state.attention.question(event.text, to_us=phase.to_us)
     stopped: tuple[Action, ...] = ()
+    if state.attention.stops(event.added):
+        return _silenced(state)
     if phase.over is not None:
-        if not _means_it(state, phase.over, phase.turn, question):
+        if not _means_it(state, phase.over, phase.turn, question) or _listens(state, phase.over, event):
             return _resumed_over(state, phase, _why_not(event, question))
         if question is not None and state.attention.dismisses(question):
-            return _dismissed(state, phase)
+            return _silenced(state)
         state, stopped = _stopped_over(state, phase)
-        phase = replace(phase, over=None)
+        assert isinstance(state.phase, Hearing)
+        phase = state.phase
     draft = replace(
         drafted,
         words=event.text.strip() if question == "" else question or "",
@@ -455,11 +471,13 @@ def _drafted(state: State, phase: Hearing, event: Transcribed) -> Step:
 def _recognized(state: State, phase: Recognizing, event: Transcribed) -> Step:
     question = state.attention.question(event.text, to_us=phase.to_us)
     stopped: tuple[Action, ...] = ()
+    if state.attention.stops(event.added):
+        return _silenced(state)
     if phase.over is not None:
-        if not _means_it(state, phase.over, phase.turn, question):
+        if not _means_it(state, phase.over, phase.turn, question) or _listens(state, phase.over, event):
             return _resumed_over(state, phase, _why_not(event, question))
         if question is not None and state.attention.dismisses(question):
-            return _dismissed(state, phase)
+            return _silenced(state)
         state, stopped = _stopped_over(state, phase)
         stopped = (*stopped, Commit(phase.turn, phase.draft))
     if question is None:
@@ -481,11 +499,6 @@ def _begun(state: State, turn: TurnId, draft: Draft) -> tuple[Action, ...]:
     if not draft.words:
         return ()
     return (Respond(turn, draft.id, draft.words, state.history.exchanges, aloud=True),)
-
-
-def _dismissed(state: State, phase: Hearing | Recognizing) -> Step:
-    """ "Stop", said over an answer, is done and needs no answer."""
-    return _silenced(replace(state, phase=phase))
 
 
 def _remembering(state: State, phase: Answering) -> State:

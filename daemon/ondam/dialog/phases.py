@@ -81,6 +81,11 @@ class Hearing:
     over: Answering | None = None
     """The answer over which the user speaks. It is held until it is certain that they mean it. Of this very
     turn where its endpoint may have been false."""
+    taken_back: bool = False
+    """An endpoint was: what was said since may be the wish for silence."""
+    first: Answering | None = None
+    """The answer to what was said before that, ended by a voice over it. Where nothing more comes of the turn
+    what was heard of it stays its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,8 @@ class Recognizing:
     made: int = 1
     to_us: bool = False
     over: Answering | None = None
+    """As in ``Hearing``."""
+    first: Answering | None = None
     """As in ``Hearing``."""
 
 

@@ -62,6 +62,10 @@ class Capture:
         """The last utterance and what came after it, for as long as it may be taken back."""
         self._closed_room = 0
         """Samples that may still be added to it."""
+        self._ended_at = 0
+        """How many of its blocks had come when it ended."""
+        self._resumed_at = 0
+        """How many blocks of the open utterance came before it was reopened."""
 
     def add(self, block: Block) -> None:
         """Remember a block, in the open utterance or in the ring."""
@@ -86,7 +90,8 @@ class Capture:
 
     def open(self) -> None:
         """Begin an utterance with what is in the ring."""
-        self._closed, self._closed_room = [], 0
+        self._closed, self._closed_room, self._ended_at = [], 0, 0
+        self._resumed_at = 0
         self._open = list(self._recent)
         self._open_samples = self._recent_samples
         self._recent.clear()
@@ -95,11 +100,12 @@ class Capture:
     def close(self) -> Utterance:
         """End the open utterance and hand it over. It can be reopened for a while."""
         blocks, self._open, self._open_samples = self._open or [], None, 0
-        self._closed, self._closed_room = list(blocks), REOPENS_WITHIN
+        self._closed, self._closed_room, self._ended_at = list(blocks), REOPENS_WITHIN, len(blocks)
         return Utterance(tuple(blocks))
 
     def reopen(self) -> None:
         """Go on with the utterance that was closed last, with everything that was heard since."""
+        self._resumed_at = self._ended_at if self._closed else 0
         self._open = self._closed or list(self._recent)
         self._open_samples = sum(len(block.samples) for block in self._open)
         self._closed, self._closed_room = [], 0
@@ -109,6 +115,10 @@ class Capture:
     def so_far(self) -> Utterance:
         """The open utterance as it is now; it stays open."""
         return Utterance(tuple(self._open or ()))
+
+    def added(self) -> Utterance:
+        """Of the open utterance what came after the end that was taken back."""
+        return Utterance(tuple((self._open or ())[self._resumed_at :]))
 
     def forget(self) -> None:
         """Drop what is remembered: it holds the assistant's own voice."""

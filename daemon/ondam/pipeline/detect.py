@@ -130,6 +130,10 @@ class Detector:
         """The open utterance as it is now."""
         return self._capture.so_far()
 
+    def added(self) -> Utterance:
+        """Of the open utterance what came after the end that was taken back."""
+        return self._capture.added()
+
     def close(self) -> Utterance:
         """End the utterance and hand it over. It can be reopened for a while."""
         self._listening = False

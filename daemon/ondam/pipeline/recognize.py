@@ -42,6 +42,15 @@ async def recognize(
     return turn.transcript
 
 
+async def recognize_alone(
+    added: Utterance, engines: Engines, language: Language, names: Sequence[str]
+) -> str:
+    """The words of a part of an utterance, recognized for itself. Raises EngineError."""
+    transcript = await engines.recognizer().transcribe(added.audio, language, names)
+    engines.answered("stt")
+    return meant(transcript, added.audio, language)
+
+
 def meant(transcript: Transcript, audio: Audio, language: Language) -> str:
     """What somebody really said to us, empty where nobody did.
 

@@ -19,10 +19,11 @@ from ondam.pipeline.context import Context
 from ondam.pipeline.gate import Gate
 from ondam.pipeline.phrases import FILLER, Fillers, Phrases
 from ondam.pipeline.ports import Engines
-from ondam.pipeline.recognize import recognize
+from ondam.pipeline.recognize import recognize, recognize_alone
 from ondam.pipeline.respond import EXCUSES, prompt, respond
 from ondam.pipeline.speak import Speech
 from ondam.speech import Clause, ClauseStream
+from ondam.speech.acknowledgement import may_end_in_one
 from ondam.speech.canned import CannedAnswer, CannedAnswers
 from ondam.speech.form import Form
 from ondam.types import Audio, DraftId, Language, Nanoseconds, Stage
@@ -37,6 +38,10 @@ FILLER_SEEN_S = 1.0
 
 CLAUSES_AHEAD = 32
 """Clauses that may wait for the voice; an answer is bounded by ``llm.max_tokens`` long before."""
+
+LONGEST_ALONE_S = 4.0
+"""What is said for itself right after a question ("stop") is no longer: a second of pause, one of words, and
+the silence after them."""
 
 
 class StageFailed(Exception):
@@ -112,9 +117,11 @@ class DraftRunner:
         gate.hold(draft, lambda: tell(Ready(clock(), draft)))
         self._excusing = False
 
-    def recognize(self, utterance: Utterance) -> None:
-        """Turn the utterance into words; answers with ``Transcribed``."""
-        self._begin(lambda: self._recognize(utterance))
+    def recognize(self, utterance: Utterance, added: Utterance | None = None) -> None:
+        """Turn the utterance into words; answers with ``Transcribed``. ``added``: its end, which may be a
+        wish of its own.
+        """
+        self._begin(lambda: self._recognize(utterance, added))
 
     def respond(self, question: str, history: Sequence[Exchange], *, aloud: bool) -> None:
         """Answer; tells ``Heard`` as it goes and ``Answered`` when all was heard."""
@@ -309,14 +316,18 @@ class DraftRunner:
             self.turn.cause = "internal_fault"
             self._tell(Failed(self._clock(), self.draft, "internal_fault"))
 
-    async def _recognize(self, utterance: Utterance) -> None:
+    async def _recognize(self, utterance: Utterance, added: Utterance | None) -> None:
+        alone = ""
         try:
             text = await recognize(
                 self.turn, utterance, self._engines, self._language, self._names, self._clock
             )
+            # A second request, only where the words leave open what it was.
+            if added is not None and added.audio.seconds <= LONGEST_ALONE_S and may_end_in_one(text):
+                alone = await recognize_alone(added, self._engines, self._language, self._names)
         except OndamError as error:
             raise StageFailed("stt", error) from error
-        self._tell(Transcribed(self._clock(), self.draft, text))
+        self._tell(Transcribed(self._clock(), self.draft, text, alone))
 
     async def _aloud(self, clauses: AsyncGenerator[Clause, None]) -> None:
         async def speak() -> None:

@@ -213,6 +213,79 @@ def test_going_on_right_after_the_endpoint_over_the_answer_makes_one_utterance_o
     assert isinstance(again.phase, Hearing)
 
 
+def begun() -> State:
+    """An answer whose first word has just been heard."""
+    state, _ = run(
+        smart(), SpeechStarted(0), Pause(1, 192), Judged(2, ONE, 0, 0.9), Transcribed(3, A, "Turn off")
+    )
+    return run(state, Ready(3, A), Heard(4, A, "Sure,"))[0]
+
+
+def test_stop_right_after_the_endpoint_stops_the_answer_and_nothing_is_asked() -> None:
+    state, done = run(begun(), SpeechStarted(1000 * MS), Pause(6, 64))
+    assert done[-2:] == [Recognize(ONE, B, added=True), JudgePause(ONE, 0)]
+    state, done = run(state, Transcribed(7, B, "Turn off. Stop.", added="Stop."))
+    assert done == [Cancel(ONE, A), Cancel(ONE, B), CloseUtterance(ONE), EndTurn(ONE, A, "stopped")]
+    assert state.phase == Listening()
+    assert state.history.exchanges == (Exchange("Turn off", "Sure,"),), "it was heard"
+
+
+def test_stop_with_so_much_voice_that_it_ended_the_answer_keeps_what_was_heard_of_it() -> None:
+    state, done = run(begun(), SpeechStarted(1000 * MS), SpeechSure(5), Pause(6, 64))
+    assert Cancel(ONE, A) in done
+    state, done = run(state, Transcribed(7, B, "Turn off. Stop talking.", added="Stop talking."))
+    assert done == [Cancel(ONE, B), CloseUtterance(ONE), EndTurn(ONE, A, "stopped")]
+    assert state.history.exchanges == (Exchange("Turn off", "Sure,"),)
+
+
+def test_stop_before_the_answer_is_heard_takes_the_question_back() -> None:
+    state, _ = run(smart(), SpeechStarted(0), Pause(1, 600), Transcribed(3, A, "Turn off"))
+    state, done = run(state, SpeechStarted(1000 * MS), Pause(1001 * MS, 64))
+    assert done == [Cancel(ONE, A), ReopenUtterance(ONE), Recognize(ONE, B, added=True), JudgePause(ONE, 0)]
+    state, done = run(state, Transcribed(7, B, "Turn off. 그만.", added="그만."))
+    assert done == [Cancel(ONE, B), CloseUtterance(ONE), EndTurn(ONE, None, "stopped")]
+    assert (state.phase, state.history.exchanges) == (Listening(), ())
+
+
+def test_stop_without_drafts_right_after_the_endpoint_is_done_when_its_words_are_known() -> None:
+    state, _ = run(begun(), SpeechStarted(1000 * MS))
+    state, done = run(replace(state, drafting=NO_DRAFTS), Pause(6, 600))
+    assert done[0] == JudgePause(ONE, 0)
+    assert done[1:] == [Recognize(ONE, B, added=True), CloseUtterance(ONE)]
+    state, done = run(state, Transcribed(7, B, "Turn off. Stop.", added="Stop."))
+    assert done == [Cancel(ONE, A), Cancel(ONE, B), EndTurn(ONE, A, "stopped")]
+    assert state.phase == Listening()
+
+
+def test_words_that_end_like_the_wish_for_silence_are_the_rest_of_the_question() -> None:
+    for text, added in (
+        ("Turn off when I say stop.", "when I say stop."),
+        ("Turn off. Thanks.", "Thanks."),
+        ("예약 취소", "취소"),
+    ):
+        state, _ = run(begun(), SpeechStarted(1000 * MS), Pause(6, 64))
+        _, done = run(state, Transcribed(7, B, text, added=added))
+        assert done == [Cancel(ONE, A), Respond(ONE, B, text, (), aloud=True)]
+
+
+def test_a_sign_of_listening_over_the_beginning_of_the_answer_does_not_end_it() -> None:
+    state, _ = run(begun(), SpeechStarted(1000 * MS), Pause(6, 64))
+    heard, done = run(state, Transcribed(7, B, "Turn off. Okay.", added="Okay."))
+    assert done == [Cancel(ONE, B), CloseUtterance(ONE, meant=False), Resume(ONE, A)]
+    assert isinstance(heard.phase, Answering)
+    _, done = run(state, Transcribed(7, B, "Turn off, okay?", added="Okay?"))
+    assert done[-1] == Respond(ONE, B, "Turn off, okay?", (), aloud=True)
+
+
+def test_the_wish_for_silence_may_carry_the_name_in_any_mode() -> None:
+    for mode in ("open", "name"):
+        attention = Attention("name" if mode == "name" else "open", ("Ondam",), "en")
+        state = replace(sounding(), attention=attention)
+        state, done = run(state, SpeechStarted(3), Pause(4, 64), Transcribed(5, B, "Ondam, stop!"))
+        assert EndTurn(TWO, None, "stopped") in done
+        assert state.phase == Listening()
+
+
 def test_an_answer_whose_speaker_goes_while_it_is_held_ends_and_the_user_is_heard() -> None:
     state, done = run(sounding(), SpeechStarted(3), Answered(4, A, spoken=True))
     assert done[-1] == EndTurn(ONE, A, "answered")
@@ -600,6 +673,7 @@ events = st.one_of(
         st.just(0),
         drafts,
         st.sampled_from(["", "words", "mhm", "stop", "Ondam", "Ondam, words"]),
+        st.sampled_from(["", "words", "mhm", "stop", "Ondam, stop"]),
     ),
     st.builds(Ready, st.just(0), drafts),
     st.builds(Heard, st.just(0), drafts, st.sampled_from(["", "said"])),

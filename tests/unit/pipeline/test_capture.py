@@ -204,3 +204,21 @@ def test_sample_times_follow_the_blocks() -> None:
     assert utterance.at_ns(240) == 1_015_000_000
     assert utterance.at_ns(320) == 1_020_000_000
     assert utterance.at_ns(321) is None
+
+
+def test_what_was_added_after_an_end_that_was_taken_back_is_known_apart() -> None:
+    capture = Capture(pre_roll_ms=300, max_utterance_s=60)
+    capture.open()
+    for block in ramp(0, 40):
+        capture.add(block)
+    capture.close()
+    for block in ramp(6_400, 10):
+        capture.add(block)
+    capture.reopen()
+    for block in ramp(8_000, 10):
+        capture.add(block)
+    assert np.array_equal(capture.so_far().samples, np.arange(9_600).astype(np.int16))
+    assert np.array_equal(capture.added().samples, np.arange(6_400, 9_600).astype(np.int16))
+    capture.close()
+    capture.open()
+    assert len(capture.added().samples) == 0, "nothing of the utterance before"

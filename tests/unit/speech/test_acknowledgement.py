@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ondam.speech.acknowledgement import acknowledges, dismisses
+from ondam.speech.acknowledgement import acknowledges, dismisses, may_end_in_one, stops
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,26 @@ def test_the_wish_for_silence_needs_no_answer(words: str) -> None:
 )
 def test_a_question_that_begins_like_one_is_a_question(words: str) -> None:
     assert not dismisses(words)
+
+
+@pytest.mark.parametrize(
+    "words", ["Stop.", "stop it", "Never mind.", "그만!", "이제 그만.", "멈춰", "그만해"]
+)
+def test_some_wishes_can_be_nothing_else_even_right_after_a_question(words: str) -> None:
+    assert stops(words)
+
+
+@pytest.mark.parametrize(
+    "words", ["Thank you.", "Enough?", "cancel", "취소", "정지", "조용히", "고마워", "stop the music", ""]
+)
+def test_others_may_be_the_rest_of_the_question(words: str) -> None:
+    assert not stops(words)
+
+
+def test_every_entry_is_found_again_at_the_end_of_a_question() -> None:
+    assert may_end_in_one("지금 몇 시야 조용히 좀 해 줘")
+    assert may_end_in_one("What time is it? Stop it, please.")
+    assert may_end_in_one("Stop.")
+    assert may_end_in_one("What time is it? Uh-huh.")
+    assert not may_end_in_one("When does it stop here?")
+    assert not may_end_in_one("")
