@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
 import pydantic
+from pydantic_core import PydanticCustomError
 
 from ondam.schema import Table
 
@@ -62,14 +63,53 @@ class ModelCard(Table):
     """Tokens that a language model was trained for."""
     entry: str = "."
     """What an engine is given: this path inside the model's folder (``.`` = the folder)."""
-    files: list[ModelFile] = pydantic.Field(min_length=1)
+    files: list[ModelFile] = pydantic.Field(default=[])
+    """Empty where only ``repository`` is known: what is fetched from the hub is written down then."""
+    served_by: list[str] = pydantic.Field(default=[])
+    """Engines that can load it; empty: the one that declares it, and those of its stage that declare none."""
+    repository: str | None = None
+    """Where a hub keeps it (``owner/name``); ``ondam models add`` fetches it on a connected machine."""
+    repository_files: list[str] = pydantic.Field(default=[])
+    """Which of the repository's files are wanted, as names or patterns; empty: what an engine can load."""
+    revision: str | None = None
+    """A commit of the repository; None: its newest, which is written down when it is fetched."""
+    gated: bool = False
+    """Its licence has to be accepted at the hub before anything can be fetched."""
+    verified: bool = False
+    """Whether the figures below were seen on a real machine; else they are from documents and arithmetic."""
+    parameters_b: float | None = pydantic.Field(default=None, gt=0)
+    """Thousand millions, all of them: a mixture of experts holds every expert in memory."""
+    active_b: float | None = pydantic.Field(default=None, gt=0)
+    """Those that one token passes through; None: all."""
+    dense_b: float | None = pydantic.Field(default=None, gt=0)
+    """Of a mixture of experts, those that every token passes: they stay on the card where experts do not."""
+    bytes_per_parameter: float | None = pydantic.Field(default=None, gt=0)
+    """In memory; 2 in BF16, 1 in FP8, about 0.6 in Q4_K_M."""
+    kv_bytes_per_token: int | None = pydantic.Field(default=None, ge=0)
+    """Keys and values of one token in 16 bits: 2 × layers with full attention × KV heads × head size × 2."""
+    state_mib_per_sequence: float = pydantic.Field(default=0.0, ge=0)
+    """What a sequence holds whatever its length: linear attention, sliding windows."""
+    needs_gib_extra: float | None = pydantic.Field(default=None, ge=0)
+    """CUDA context, graphs and workspace, beside weights and cache."""
+    published_ms: float | None = pydantic.Field(default=None, gt=0)
+    """What its stage took where somebody wrote it down."""
+    published_on: str = ""
+    """On what, and for what length of speech."""
+
+    @pydantic.model_validator(mode="after")
+    def _comes_from_somewhere(self) -> ModelCard:
+        if not self.files and not self.repository:
+            raise PydanticCustomError("card_without_files", "neither files nor a repository is given")
+        return self
 
     @property
     def size(self) -> int:
-        """Bytes on disk."""
-        return sum(file.size for file in self.files)
+        """Bytes on disk; of what was not fetched yet, as its parameters come to."""
+        if self.files:
+            return sum(file.size for file in self.files)
+        return round((self.parameters_b or 0) * 1e9 * (self.bytes_per_parameter or 0))
 
     @property
     def fetchable(self) -> bool:
         """Whether a package registry has it; an imported model exists only here."""
-        return all(file.parts for file in self.files)
+        return bool(self.files) and all(file.parts for file in self.files)

@@ -36,6 +36,6 @@ class WantedModels:
         return self.store.folder(card.id) / card.entry, weights_sha256(card)
 
 
-def weights_sha256(card: ModelCard) -> str:
-    """Hash of the weights themselves: by far the largest file of a model."""
-    return max(card.files, key=lambda file: file.size).sha256
+def weights_sha256(card: ModelCard) -> str | None:
+    """Hash of the weights themselves: by far the largest file of a model. None while no file is known."""
+    return max(card.files, key=lambda file: file.size).sha256 if card.files else None

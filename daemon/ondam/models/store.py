@@ -98,6 +98,8 @@ class Store:
                 now[file.path] = stamp
         if any(record.get(path) != stamp for path, stamp in now.items()):
             _write_record(folder, now)
+        if not card.files:
+            return Condition(card, "missing")  # of a hub's model nothing is known before it is fetched
         if not faults:
             return Condition(card, "whole")
         absent = [fault for fault in faults if fault.fault == "missing"]
@@ -189,12 +191,13 @@ class Store:
 def fault_error(condition: Condition, folder: Path) -> ModelError:
     """The error that tells a person what is wrong with a model and what to type."""
     card = condition.card
-    command = f"ondam models add {card.id}" if card.fetchable else f"ondam models remove {card.id}"
+    again = card.fetchable or card.repository is not None
+    command = f"ondam models add {card.id}" if again else f"ondam models remove {card.id}"
     if condition.state == "missing":
-        code = "model_missing" if card.fetchable else "model_missing_imported"
+        code = "model_missing" if again else "model_missing_imported"
         return ModelError(code, id=card.id, path=folder / card.entry, command=command)
     return ModelError(
-        "model_broken" if card.fetchable else "model_broken_imported",
+        "model_broken" if again else "model_broken_imported",
         id=card.id,
         path=folder,
         faults=Phrases(tuple(map(describe, condition.faults))),

@@ -1,8 +1,60 @@
-"""What is known of the machine. Read by ``probe``; a test writes one down."""
+"""What is known of the machine. Read by ``probe``, or from JSON for a machine that is not here.
+
+The JSON: ``{"os", "arch", "cpu": {"cores", "flags"}, "ram_gib", "memory_gb_s"?, "unified_memory"?,
+"disk_free_gib"?, "on_battery"?, "gpus": [{"name", "vram_gib", "free_gib", "driver", "compute_capability",
+"bandwidth_gb_s"?, "neighbours_gib"?}]}``. Beside these: ``cpu.name``, ``cpu.threads``, ``vulkan``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pydantic
+from pydantic_core import PydanticCustomError
+
+from ondam.schema import Table, check
+
+SYSTEMS = {"macos": "darwin", "mac": "darwin", "windows": "win32"}
+"""Other names of systems, as ``sys.platform`` has them."""
+
+MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
+"""Other names of processors."""
+
+
+MORE_THAN_CARD = "gpu_more_than_card"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One card, or one slice of a card."""
+
+    name: str
+    vram_gib: float
+    """All of its memory; of a card that shares the machine's memory, that."""
+    free_gib: float
+    """What is free for Ondam now, its own engines' memory counted as free."""
+    driver: str | None = None
+    """NVIDIA's driver (``580.65.06``); None where there is none: another maker's card, or not loaded."""
+    compute_capability: str | None = None
+    """``8.9``; None on another maker's card."""
+    bandwidth_gb_s: float | None = None
+    """Of its memory."""
+    neighbours_gib: float | None = None
+    """What other programs hold on it; None where nobody said: then whatever is not free."""
+
+    @property
+    def driver_major(self) -> int | None:
+        """580 of ``580.65.06``."""
+        head = (self.driver or "").partition(".")[0]
+        return int(head) if head.isdecimal() else None
+
+    @property
+    def capability(self) -> tuple[int, int] | None:
+        """As numbers that can be compared: 10.0 is more than 8.9."""
+        major, _, minor = (self.compute_capability or "").partition(".")
+        return (int(major), int(minor or 0)) if major.isdecimal() and (minor or "0").isdecimal() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +75,134 @@ class Facts:
     """``linux``, ``darwin``, ``win32``."""
     machine: str
     """``x86_64``, ``aarch64``, …"""
+    gpus: tuple[Gpu, ...] = ()
+    """In CUDA's order: ``cuda:0`` is the first."""
+    memory_gb_s: float | None = None
+    """Bandwidth of the main memory; None where nobody measured it."""
+    unified_memory: bool = False
+    """Processor and GPU share one memory (Apple, Jetson, GB10)."""
+    disk_free_gib: float | None = None
+    """Where the models lie."""
+    on_battery: bool = False
+    vulkan: bool = False
+    """Whether there is a Vulkan driver for a real GPU."""
+
+    @property
+    def ram_gib(self) -> float:
+        """``memory_mib`` in GiB."""
+        return self.memory_mib / 1024
+
+    @property
+    def metal(self) -> bool:
+        """Whether Apple's GPU can be computed on: every Mac with Apple's own processor."""
+        return self.system == "darwin" and self.machine == "aarch64"
+
+    @classmethod
+    def from_json(cls, value: object, origin: object) -> Facts:
+        """From parsed JSON that came from ``origin``. Raises ConfigError with every problem, by its key."""
+        given = check(_Machine, value if isinstance(value, Mapping) else {"": value}, origin)
+        system, machine = given.os.lower(), given.arch.lower()
+        return cls(
+            cores=given.cpu.cores,
+            logical_cores=given.cpu.threads or given.cpu.cores,
+            cpu=given.cpu.name or given.arch,
+            cpu_flags=frozenset(given.cpu.flags),
+            memory_mib=round(given.ram_gib * 1024),
+            system=SYSTEMS.get(system, system),
+            machine=MACHINES.get(machine, machine),
+            gpus=tuple(gpu.as_fact() for gpu in given.gpus),
+            memory_gb_s=given.memory_gb_s,
+            unified_memory=bool(given.unified_memory),
+            disk_free_gib=given.disk_free_gib,
+            on_battery=bool(given.on_battery),
+            vulkan=bool(given.vulkan),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """As ``from_json`` reads it; what is not known is left out."""
+        known = {
+            "memory_gb_s": self.memory_gb_s,
+            "unified_memory": self.unified_memory,
+            "disk_free_gib": self.disk_free_gib,
+            "on_battery": self.on_battery,
+            "vulkan": self.vulkan,
+        }
+        return {
+            "os": self.system,
+            "arch": self.machine,
+            "cpu": {
+                "name": self.cpu,
+                "cores": self.cores,
+                "threads": self.logical_cores,
+                "flags": sorted(self.cpu_flags),
+            },
+            "ram_gib": round(self.ram_gib, 3),
+            **{name: value for name, value in known.items() if value is not None},
+            "gpus": [
+                {
+                    name: value
+                    for name in Gpu.__dataclass_fields__
+                    if (value := getattr(gpu, name)) is not None
+                }
+                for gpu in self.gpus
+            ],
+        }
+
+
+Size = Annotated[float, pydantic.Field(gt=0, le=1e6, allow_inf_nan=False)]
+Amount = Annotated[float, pydantic.Field(ge=0, le=1e6, allow_inf_nan=False)]
+
+
+class _Cpu(Table):
+    cores: Annotated[int, pydantic.Field(ge=1, le=4096)]
+    flags: list[str] = pydantic.Field(default=[])
+    name: str | None = None
+    threads: Annotated[int, pydantic.Field(ge=1, le=8192)] | None = None
+
+
+class _Gpu(Table):
+    name: str
+    vram_gib: Size
+    free_gib: Amount | None = None
+    driver: Annotated[str, pydantic.Field(pattern=r"^\d{1,4}(\.\d+)*$")] | None = None
+    compute_capability: Annotated[str, pydantic.Field(pattern=r"^\d{1,2}(\.\d{1,2})?$")] | None = None
+    bandwidth_gb_s: Size | None = None
+    neighbours_gib: Amount | None = None
+
+    @pydantic.field_validator("driver", "compute_capability", mode="before")
+    @classmethod
+    def _number_or_text(cls, value: object) -> object:
+        # 580 and 8.9 are what people write.
+        return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+    @pydantic.model_validator(mode="after")
+    def _fits_the_card(self) -> _Gpu:
+        for name in ("free_gib", "neighbours_gib"):
+            if (getattr(self, name) or 0) > self.vram_gib:
+                raise PydanticCustomError(MORE_THAN_CARD, "more than the card has")
+        return self
+
+    def as_fact(self) -> Gpu:
+        free = self.vram_gib - (self.neighbours_gib or 0) if self.free_gib is None else self.free_gib
+        return Gpu(
+            name=self.name,
+            vram_gib=self.vram_gib,
+            free_gib=free,
+            driver=self.driver,
+            compute_capability=self.compute_capability,
+            bandwidth_gb_s=self.bandwidth_gb_s,
+            neighbours_gib=self.neighbours_gib,
+        )
+
+
+class _Machine(Table):
+    os: Annotated[str, pydantic.Field(min_length=1)]
+    arch: Annotated[str, pydantic.Field(min_length=1)]
+    cpu: _Cpu
+    ram_gib: Size
+    memory_gb_s: Size | None = None
+    unified_memory: bool | None = None
+    disk_free_gib: Amount | None = None
+    on_battery: bool | None = None
+    vulkan: bool | None = None
+    gpus: list[_Gpu] = pydantic.Field(default=[])

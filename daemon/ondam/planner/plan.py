@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ondam.messages import Phrase
+from ondam.planner.arithmetic import Need
 from ondam.types import Language, Stage
 
 Policy = Literal["require", "warn"]
@@ -36,6 +38,46 @@ class PlannedEngine:
     """A second voice that speaks only when the first is down."""
     reason: str = ""
     """Message code of why this one was chosen."""
+    variant: str = "cpu"
+    """Which of the engine's locks its environment is built from."""
+    quantization: str = ""
+    """Of its weights, as the model's card names it."""
+    memory_gib: float = 0.0
+    """What it is counted with: on its device, and where experts are spilled, in the main memory too."""
+    need: Need | None = None
+    """How ``memory_gib`` comes about; None where nothing is known of the model."""
+    reasons: tuple[Phrase, ...] = ()
+    """Why this one: ``reason`` first."""
+    expected: Expected | None = None
+    """How long its stage should take; None where nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """How long a stage should take, and who says so."""
+
+    ms: float
+    """LLM: from the question to the end of the first clause. STT and TTS: to the text, to the first sound."""
+    source: Phrase
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What was looked at and not chosen."""
+
+    stage: Stage
+    engine: str
+    model: str
+    """Empty where no model of the engine was looked at."""
+    quantization: str
+    device: str
+    reason: Phrase
+    """With its sum, where memory is what it lacks."""
+    need: Need | None = None
+    budget_gib: float | None = None
+    """What there was for it, in GiB."""
+    fixed: bool = False
+    """Whether the user had asked for it by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +98,5 @@ class Plan:
 
     launched: tuple[PlannedEngine, ...]
     outside: tuple[OutsideEngine, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    """What would be larger and does not fit, and what this machine cannot run."""

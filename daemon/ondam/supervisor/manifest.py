@@ -15,6 +15,9 @@ from ondam.schema import Table, check, read_toml
 
 MANIFEST = "engine.toml"
 
+MODELS = "models.toml"
+"""Beside it, optional: more ``[[models]]``, where they would bury the manifest."""
+
 
 class Launch(Table):
     """How the process is started. Placeholders in ``command`` and ``env``: see docs/engines.md."""
@@ -30,6 +33,8 @@ class Environment(Table):
 
     locks: dict[str, str]
     """Platform variant (``cpu``, ``cu12``, …) to a hash-pinned requirements file in the folder."""
+    drivers: dict[str, str] = pydantic.Field(default={})
+    """Variant to the lowest major version of NVIDIA's driver that it runs with (``cu13 = "580"``)."""
     build_locks: dict[str, str] = pydantic.Field(default={})
     """Variant to a lock of build tools, installed first; the lock's sdists then build without isolation."""
     build_env: dict[str, str] = pydantic.Field(default={})
@@ -61,6 +66,10 @@ class Needs(Table):
     minimum_driver: str | None = None
     memory_mib: int
     """Resident memory with the embedded model; ``ondam plan`` corrects it by measuring."""
+
+
+class _Models(Table):
+    models: list[ModelCard]
 
 
 class Limits(Table):
@@ -105,9 +114,12 @@ class EngineFolder:
 
 
 def read_engine(folder: Path) -> EngineFolder:
-    """The engine in ``folder``. Raises ConfigError listing every problem of its manifest."""
+    """The engine in ``folder``. Raises ConfigError listing every problem of its manifest or its models."""
     path = folder / MANIFEST
     manifest = check(Manifest, read_toml(path), path)
+    if (more := folder / MODELS).exists():
+        cards = check(_Models, read_toml(more), more).models
+        manifest = manifest.model_copy(update={"models": [*manifest.models, *cards]})
     if manifest.name != folder.name:
         raise ConfigError("engine_name_differs", path=path, name=manifest.name, folder=folder.name)
     return EngineFolder(folder, manifest)

@@ -12,14 +12,15 @@ from importlib import resources
 from pathlib import Path
 
 from ondam.errors import EngineError
-from ondam.supervisor.manifest import EngineFolder
+from ondam.supervisor.manifest import MODELS, EngineFolder
 
 STAMP = "ondam-stamp.json"
 
 LAYOUT = 1
 """Raised when ``environment`` lays things out differently, so that every environment is made anew."""
 
-LEFT_OUT = ("__pycache__", ".pytest_cache")
+LEFT_OUT = ("__pycache__", ".pytest_cache", MODELS)
+"""Not copied: caches, and what only says which models exist."""
 
 
 @dataclass(frozen=True, slots=True)
