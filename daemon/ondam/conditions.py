@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 from functools import cache
@@ -11,7 +12,7 @@ from typing import Any
 import psutil
 
 from ondam import __version__
-from ondam.config import Config
+from ondam.config import Config, LlmConfig
 from ondam.planner.plan import Plan
 from ondam.planner.probe import on_battery
 from ondam.supervisor.fleet import Fleet
@@ -45,6 +46,8 @@ def lasting_of(config: Config, language: Language, plan: Plan, fleet: Fleet) -> 
         "max_tokens": config.llm.max_tokens,
         "history_turns": config.llm.history_turns,
         "temperature": config.llm.temperature,
+        "prompt": _prompt(config.llm, language),
+        "names": len(config.stt.names),
         "budget_ms": config.measure.budget_ms,
         "settling": config.measure.model_dump(exclude={"budget_ms"}),
         "thinking": any(f.code == "engine_thinks" for engine in fleet.status() for f in engine.faults),
@@ -52,7 +55,21 @@ def lasting_of(config: Config, language: Language, plan: Plan, fleet: Fleet) -> 
             engine.stage: _engine(engine) for stage in STAGES if (engine := fleet.engine(stage)) is not None
         },
         "threads": {planned.engine: planned.threads for planned in plan.launched},
+        "options": {planned.engine: dict(planned.options) for planned in plan.launched},
     }
+
+
+def _prompt(llm: LlmConfig, language: Language) -> dict[str, Any]:
+    """What every request begins with, by its length and hash: the words are the user's own."""
+    told = llm.system_prompt(language)
+    return {"characters": len(told), "tools": len(llm.definitions()), "sha256": _hash(told, llm.tools)}
+
+
+@cache
+def _hash(words: str, tools: str) -> str:
+    """Of both; the file is read once, as the one who sends it does."""
+    sent = Path(tools).expanduser().read_bytes() if tools else b""
+    return hashlib.sha256(words.encode() + b"\0" + sent).hexdigest()[:16]
 
 
 def at_the_moment() -> dict[str, Any]:

@@ -124,6 +124,26 @@ class LlmConfig(Table):
     context_tokens: Annotated[int, pydantic.Field(ge=0)]
     first_token_timeout_s: Positive
     idle_timeout_s: Positive
+    tools: str
+
+    @pydantic.field_validator("tools")
+    @classmethod
+    def _can_be_sent(cls, tools: str) -> str:
+        if tools:
+            from ondam.tools import BrokenTools, read_tools
+
+            try:
+                read_tools(Path(tools))
+            except BrokenTools as error:
+                facts: dict[str, Any] = dict(error.facts)
+                raise PydanticCustomError(error.code, "these are no tools", facts) from error
+        return tools
+
+    def definitions(self) -> tuple[Mapping[str, Any], ...]:
+        """Of the tools that go along with every request. Reads their file."""
+        from ondam.tools import read_tools
+
+        return read_tools(Path(self.tools)) if self.tools else ()
 
     def system_prompt(self, language: Language) -> str:
         """The instruction to the language model."""

@@ -34,6 +34,7 @@ class Switchboard:
         self._config = config
         self._engines = engines
         self._clock = clock
+        self._tools = config.llm.definitions()
         self._answered_at: float | None = None
 
     def recognizer(self) -> Recognizer:
@@ -51,6 +52,7 @@ class Switchboard:
             first_token_timeout_s=llm.first_token_timeout_s,
             idle_timeout_s=llm.idle_timeout_s,
             context_tokens=llm.context_tokens or _context_length(engine),
+            tools=self._tools,
         )
 
     def synthesizer(self, language: Language) -> Synthesizer:

@@ -52,6 +52,8 @@ class Chunk:
     error: str | None = None
     overfull: Overfull | None = None
     """The error says that the request was too long."""
+    calls: tuple[str, ...] = ()
+    """Names of tools that the model calls, ``?`` for one without. Arguments are left where they are."""
 
 
 def chunk(data: str) -> Chunk:
@@ -82,6 +84,7 @@ def chunk(data: str) -> Chunk:
             finish_reason=finish_reason,
             reasoning_seen=reasoning,
         ),
+        calls=_calls(body, finish_reason),
     )
 
 
@@ -96,6 +99,23 @@ def _first_choice(body: dict[str, Json]) -> tuple[str, str | None, bool]:
     # llama.cpp and DeepSeek say reasoning_content, vLLM says reasoning.
     reasoning = bool(raw_text_at(delta, "reasoning_content") or raw_text_at(delta, "reasoning"))
     return raw_text_at(delta, "content") or "", text_at(choice, "finish_reason"), reasoning
+
+
+CALLING = {"tool_calls", "function_call"}
+"""Finish reasons of an answer that calls a tool."""
+
+
+def _calls(body: dict[str, Json], finish_reason: str | None) -> tuple[str, ...]:
+    choices = list_at(body, "choices")
+    if not choices or not isinstance(choices[0], dict):
+        return ()
+    delta = object_at(choices[0], "delta")
+    # OpenAI's older field.
+    older: list[Json] = [{"function": delta["function_call"]}] if delta.get("function_call") else []
+    called = [*list_at(delta, "tool_calls"), *older]
+    named = (object_at(call, "function").get("name") if isinstance(call, dict) else None for call in called)
+    names = tuple(one_line(name, 64) if isinstance(name, str) and name else "?" for name in named)
+    return names or (("?",) if finish_reason in CALLING else ())
 
 
 def together(before: Usage, after: Usage) -> Usage:

@@ -45,7 +45,8 @@ class OpenAIResponder:
     ``model`` may be empty where the server holds one. ``extra`` is laid over the request's body.
     ``first_token_timeout_s`` runs from the request to the first text, ``idle_timeout_s`` between two texts;
     keep-alives and reasoning are no text. ``context_tokens``: what a conversation may take there with its
-    answer, 0 when nobody knows. Raises EngineError for a URL of another form.
+    answer, 0 when nobody knows. ``tools``: definitions that go along with every request. Raises EngineError
+    for a URL of another form.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class OpenAIResponder:
         first_token_timeout_s: float = 20.0,
         idle_timeout_s: float = 10.0,
         context_tokens: int = 0,
+        tools: Sequence[Mapping[str, Any]] = (),
         extra: Mapping[str, Any] | None = None,
     ) -> None:
         self.url = url
@@ -66,6 +68,7 @@ class OpenAIResponder:
         self._temperature = temperature
         self._first_token_timeout_s = first_token_timeout_s
         self._idle_timeout_s = idle_timeout_s
+        self._tools = list(tools)
         self._extra = dict(extra or {})
         self._extras_refused = False
 
@@ -77,7 +80,8 @@ class OpenAIResponder:
         With a ``schema`` the server is told to answer with JSON that obeys it. Raises EngineError; texts
         yielded before it stand. Codes: ``engine_unreachable``, ``llm_loading``, ``llm_context_full``,
         ``llm_refused``, ``llm_failed``, ``llm_gave_up`` (an error inside the stream), ``llm_cut_off``,
-        ``llm_broken_answer``, ``llm_no_first_token``, ``llm_stalled``. The facts of ``llm_context_full`` hold
+        ``llm_broken_answer``, ``llm_no_first_token``, ``llm_stalled``, ``llm_tool_call`` (the model calls a
+        tool, and nobody here runs it: the answer is read no further). The facts of ``llm_context_full`` hold
         ``context_tokens`` and ``prompt_tokens``, 0 where the server did not tell.
         """
         loop = asyncio.get_running_loop()
@@ -118,6 +122,8 @@ class OpenAIResponder:
                         break
                     timeout_s, late = self._idle_timeout_s, "llm_stalled"
                     deadline = loop.time() + timeout_s
+                if got.calls:
+                    raise EngineError("llm_tool_call", address=self.url, tools=", ".join(got.calls))
                 if got.usage.finish_reason is not None:
                     deadline = loop.time() + AFTER_LAST_TOKEN_S
         yield usage
@@ -211,6 +217,8 @@ class OpenAIResponder:
         }
         if self._model:
             body["model"] = self._model
+        if self._tools:
+            body["tools"] = self._tools
         if schema is not None:
             # llama.cpp keeps the order of the properties as it stands here, required ones first.
             format_ = {"name": "form", "strict": True, "schema": schema}

@@ -1,4 +1,8 @@
-"""``--prompt FILE``: a system prompt as production sends it, with the tools that stand in it."""
+"""``--prompt FILE``: a system prompt as production sends it, with its tools.
+
+Tools go along as OpenAI's field ``tools`` where the server makes them a part of the prompt, which is up to
+the model's chat template. Where the field would be left out in silence, they stand in the system prompt.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from ondam.errors import ConfigError
 from ondam.messages import Phrase
+from ondam.tools import BrokenTools, Tool, tools_of
+from ondam.types import Language
 
 LONGEST = 100_000
 """Bytes: some 25,000 tokens. The daemon is given it as one argument, and Linux allows those 131,072."""
+
+
+ToolsSent: TypeAlias = Literal["field", "text"]
+"""As the request's field ``tools``, or written into the system prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +31,33 @@ class SystemPrompt:
     """What is put before every question."""
 
     name: str
-    text: str
-    """With the tools' definitions, as chat templates write them."""
-    tools: int
+    system: str
+    tools: tuple[Tool, ...]
     sha256: str
     """Of the file."""
 
-    def as_json(self) -> dict[str, Any]:
+    @property
+    def text(self) -> str:
+        """With the tools' definitions, as chat templates write them."""
+        return "\n\n".join(part for part in (self.system, _listed(self.tools)) if part)
+
+    def settings(self, language: Language, sent: ToolsSent, folder: Path) -> dict[str, Any]:
+        """What a daemon's configuration has to hold for it, by key. ``folder`` is given the tools' file."""
+        file = ""
+        if self.tools and sent == "field":
+            file = str(folder / "tools.json")
+            Path(file).write_text(json.dumps(self.tools, ensure_ascii=False), "utf-8")
+        told = self.system if file else self.text
+        return {f"llm.system_prompt_{language}": told, "llm.tools": file}
+
+    def as_json(self, sent: ToolsSent | None) -> dict[str, Any]:
         """What conditions say of it. Never its words: they are somebody's own."""
         return {
             "name": self.name,
             "sha256": self.sha256,
             "characters": len(self.text),
-            "tools": self.tools,
-            "tools_sent": "as text in the system prompt" if self.tools else None,
+            "tools": len(self.tools),
+            "tools_sent": sent if self.tools else None,
         }
 
 
@@ -51,21 +74,22 @@ def read_prompt(path: Path) -> SystemPrompt:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError("cli_file_unreadable", path=path, reason=error) from error
     system = written.strip()
-    tools: list[Any] = []
+    tools: tuple[Tool, ...] = ()
     if system.startswith("{") or path.suffix.lower() == ".json":
         system, tools = _from_json(path, system)
     if not system and not tools:
         raise ConfigError("bench_prompt_broken", path=path, reason=Phrase("bench_prompt_empty"))
-    text = "\n\n".join(part for part in (system, _listed(tools)) if part)
+    found = SystemPrompt(path.name, system, tools, hashlib.sha256(data).hexdigest())
+    text = found.text
     if "\x00" in text:
         raise ConfigError("bench_prompt_broken", path=path, reason=Phrase("bench_prompt_zero"))
     if (length := len(json.dumps(text, ensure_ascii=False).encode())) > LONGEST:
         reason = Phrase("bench_prompt_long", length=length, limit=LONGEST)
         raise ConfigError("bench_prompt_broken", path=path, reason=reason)
-    return SystemPrompt(path.name, text, len(tools), hashlib.sha256(data).hexdigest())
+    return found
 
 
-def _from_json(path: Path, written: str) -> tuple[str, list[Any]]:
+def _from_json(path: Path, written: str) -> tuple[str, tuple[Tool, ...]]:
     try:
         given = json.loads(written)
     except (ValueError, RecursionError) as error:
@@ -73,9 +97,10 @@ def _from_json(path: Path, written: str) -> tuple[str, list[Any]]:
     shape = ConfigError("bench_prompt_broken", path=path, reason=Phrase("bench_prompt_shape"))
     if not isinstance(given, dict) or not {"system", "messages"} & set(given):
         raise shape
-    tools = given.get("tools") or []
-    if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
-        raise shape
+    try:
+        tools = tools_of(given.get("tools") or [])
+    except BrokenTools as error:
+        raise shape from error
     if "system" in given:
         system = given["system"]
     else:
@@ -98,7 +123,7 @@ def _parts(content: object) -> list[Any]:
     return [content]
 
 
-def _listed(tools: Sequence[Mapping[str, Any]]) -> str:
+def _listed(tools: Sequence[Tool]) -> str:
     """As the templates of Hermes, Qwen and their kin write tools into the system prompt: one a line."""
     if not tools:
         return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +23,7 @@ from ondam.pipeline.ports import Recognizer, Responder, SpeechStart, Synthesizer
 from ondam.pipeline.respond import prompt
 from ondam.places import Places
 from ondam.speech import Clause, ClauseStream
+from ondam.tools import Tool
 from ondam.types import Audio, Language, Nanoseconds, Stage
 
 SLOTS = 4
@@ -84,14 +85,9 @@ class RawEngines:
     @classmethod
     def of(cls, status: wire.Status, here: Places, config: Config, language: Language) -> RawEngines:
         """Those that ``status`` shows as ready. EngineError when a stage has none."""
-        llm = _ready(status, "llm")
         return cls(
             WyomingRecognizer(_address(_ready(status, "stt"), here, config.stt.address)),
-            OpenAIResponder(
-                _address(llm, here, config.llm.url),
-                config.llm.name if llm["outside"] else llm["model"] or "",
-                temperature=config.llm.temperature,
-            ),
+            responder(status, here, config, config.llm.definitions()),
             WyomingSynthesizer(_address(_ready(status, "tts"), here, config.tts.address)),
             config=config,
             language=language,
@@ -161,6 +157,18 @@ class RawEngines:
 
     def _since(self, begun: Nanoseconds) -> float:
         return (self._clock() - begun) / 1e6
+
+
+def responder(status: wire.Status, here: Places, config: Config, tools: Sequence[Tool]) -> OpenAIResponder:
+    """The language engine that ``status`` shows as ready, asked with ``tools``. EngineError without one."""
+    llm = _ready(status, "llm")
+    return OpenAIResponder(
+        _address(llm, here, config.llm.url),
+        config.llm.name if llm["outside"] else llm["model"] or "",
+        temperature=config.llm.temperature,
+        first_token_timeout_s=config.llm.first_token_timeout_s,
+        tools=tools,
+    )
 
 
 def _ready(status: wire.Status, stage: Stage) -> wire.EngineStatus:

@@ -31,6 +31,7 @@ PREPARED = (
     "no_answer",
     "called_by_name",
     "excuse_question_too_long",
+    "excuse_tool_call",
     "internal_fault",
 )
 """Message codes, the most urgent first: the voice may be gone again before all are made."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
@@ -43,8 +44,11 @@ QUESTION_TOKENS = 128
 """Room left for the next question when a conversation is computed ahead: what then no longer fits is left out
 while the answer is being spoken, and not when the next question waits. Spoken questions have 10 to 40."""
 
-EXCUSES = {"llm_question_too_long": "excuse_question_too_long"}
+EXCUSES = {"llm_question_too_long": "excuse_question_too_long", "llm_tool_call": "excuse_tool_call"}
 """What the user is told for an error of this stage where ``excuse_llm``, "ask again", would be wrong."""
+
+CALL_IN_WORDS = re.compile(r"<tool_call>(?:[^<]{0,400}?\"name\"\s*:\s*\"([\w.-]{1,64}))?", re.IGNORECASE)
+"""A call of a tool as Hermes, Qwen and their kin write it. ``speech`` never speaks it."""
 
 PERHAPS_FULL = {"llm_context_full", "llm_refused", "llm_gave_up", "llm_cut_off"}
 """How a server without room for a request may answer it: with a refusal that says so or does not, an error in
@@ -87,6 +91,9 @@ async def respond(
     engines.answered("llm")
     for clause in answer.finish():
         yield clause
+    if not turn.clauses and (called := CALL_IN_WORDS.search(turn.reply)):
+        # A server that knows nothing of tools hands over what its model wrote to call one.
+        raise EngineError("llm_tool_call", tools=called[1] or "?")
 
 
 async def prefill(

@@ -621,3 +621,53 @@ async def test_a_schema_travels_in_its_order_as_response_format(serve: Serve) ->
         "json_schema": {"name": "form", "strict": True, "schema": schema},
     }
     assert list(told["json_schema"]["schema"]["properties"]) == ["say", "a"]
+
+
+# Tools.
+
+TOOL = {"type": "function", "function": {"name": "book_room", "parameters": {"type": "object"}}}
+
+
+def calling(finish_reason: str | None = None, **delta: Any) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
+    return b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+
+
+async def test_tools_are_a_field_of_every_request(serve: Serve) -> None:
+    asked: list[dict[str, Any]] = []
+
+    async def script(connection: Connection) -> None:
+        asked.append(await connection.http_request())
+        await connection.send(CHUNKED, framed(said("네", "stop")), framed(DONE), END_OF_BODY)
+
+    server = await serve(script)
+    await ask(OpenAIResponder(server.address, tools=[TOOL]))
+    await ask(OpenAIResponder(server.address))
+    assert [request.get("tools") for request in asked] == [[TOOL], None]
+
+
+@pytest.mark.parametrize(
+    ("chunk", "name"),
+    [
+        (calling(tool_calls=[{"index": 0, "function": {"name": "book_room", "arguments": ""}}]), "book_room"),
+        (calling(tool_calls=[{"index": 0, "function": {"arguments": "{"}}]), "?"),
+        (calling(tool_calls=["odd"]), "?"),
+        (calling(function_call={"name": "book_room"}), "book_room"),
+        (calling("tool_calls"), "?"),
+    ],
+    ids=["call", "without a name", "odd", "older", "reason alone"],
+)
+async def test_a_call_of_a_tool_ends_the_answer_and_is_no_text(serve: Serve, chunk: bytes, name: str) -> None:
+    server = await serve(whole(said("One moment."), chunk, said("Room 7.", "stop"), DONE))
+    heard = await ask(OpenAIResponder(server.address, tools=[TOOL]))
+    assert (heard.code, heard.texts, heard.usage) == ("llm_tool_call", ["One moment."], None)
+    assert heard.error is not None
+    assert heard.error.facts["tools"] == name
+    await asyncio.sleep(0.01)
+    assert server.open == 0, "what it goes on to write is not waited for"
+
+
+async def test_an_empty_list_of_calls_is_no_call(serve: Serve) -> None:
+    server = await serve(whole(calling(content="It is ", tool_calls=[]), said("three.", "stop"), DONE))
+    heard = await ask(OpenAIResponder(server.address, tools=[TOOL]))
+    assert (heard.code, heard.text) == (None, "It is three.")

@@ -9,6 +9,7 @@ import pytest
 
 from ondam.errors import ConfigError
 from ondam.measure.prompt import LONGEST, read_prompt
+from ondam.tools import read_tools
 
 TOOL = {"type": "function", "function": {"name": "book", "parameters": {"type": "object"}}}
 
@@ -21,16 +22,26 @@ def written(tmp_path: Path, content: object, name: str = "prompt.json") -> Path:
 
 def test_a_text_is_the_prompt(tmp_path: Path) -> None:
     found = read_prompt(written(tmp_path, "  호텔 접수원입니다.\n두 문장으로 답하세요.\n", "p.txt"))
-    assert (found.text, found.tools, found.name) == ("호텔 접수원입니다.\n두 문장으로 답하세요.", 0, "p.txt")
-    assert found.as_json()["tools_sent"] is None
-    assert "호텔" not in json.dumps(found.as_json(), ensure_ascii=False)
+    assert (found.text, found.tools, found.name) == ("호텔 접수원입니다.\n두 문장으로 답하세요.", (), "p.txt")
+    assert found.as_json(None)["tools_sent"] is None
+    assert "호텔" not in json.dumps(found.as_json(None), ensure_ascii=False)
+    assert found.settings("ko", "field", tmp_path) == {"llm.system_prompt_ko": found.text, "llm.tools": ""}
 
 
-def test_tools_stand_in_the_prompt_one_a_line(tmp_path: Path) -> None:
+def test_tools_are_a_field_of_the_request(tmp_path: Path) -> None:
+    found = read_prompt(written(tmp_path, {"system": "You book rooms.", "tools": [TOOL, TOOL]}))
+    settings = found.settings("en", "field", tmp_path)
+    assert settings["llm.system_prompt_en"] == "You book rooms."
+    assert read_tools(Path(settings["llm.tools"])) == (TOOL, TOOL)
+    assert (found.as_json("field")["tools"], found.as_json("field")["tools_sent"]) == (2, "field")
+
+
+def test_or_stand_in_the_prompt_one_a_line(tmp_path: Path) -> None:
     found = read_prompt(written(tmp_path, {"system": "You book rooms.", "tools": [TOOL, TOOL]}))
     line = json.dumps(TOOL)
-    assert found.text == f"You book rooms.\n\n# Tools\n<tools>\n{line}\n{line}\n</tools>"
-    assert (found.tools, found.as_json()["tools_sent"]) == (2, "as text in the system prompt")
+    told = f"You book rooms.\n\n# Tools\n<tools>\n{line}\n{line}\n</tools>"
+    assert found.settings("en", "text", tmp_path) == {"llm.system_prompt_en": told, "llm.tools": ""}
+    assert found.as_json("text")["tools_sent"] == "text"
 
 
 def test_a_requests_body_gives_its_system_messages_and_tools(tmp_path: Path) -> None:
@@ -57,6 +68,7 @@ def test_a_requests_body_gives_its_system_messages_and_tools(tmp_path: Path) -> 
         ({"sytem": "x"}, "expected text"),
         ({"system": 3}, "expected text"),
         ({"system": "x", "tools": "book"}, "expected text"),
+        ({"system": "x", "tools": [{"type": "function", "function": {}}]}, "expected text"),
         ({"messages": [3]}, "expected text"),
         ({"messages": [{"role": "system", "content": [{"type": "image"}]}]}, "expected text"),
         ({"system": "x" * LONGEST}, "100000 can be given"),

@@ -368,3 +368,41 @@ async def test_a_turn_knows_that_its_model_reasoned(tokens: tuple[str, ...], tho
     made, _, _ = await answered(ScriptedEngines(tokens=tokens))
     assert made.thought is thought
     assert made.as_json()["thought"] is thought
+
+
+# Tools.
+
+
+async def test_a_call_of_a_tool_ends_the_turn_after_what_was_said_before_it(tmp_path: Path) -> None:
+    call = {"choices": [{"delta": {"tool_calls": [{"function": {"name": "book_room"}}]}}]}
+    async with server(tmp_path) as llm:
+        llm.refusals = [[{"choices": [{"delta": {"content": "One moment."}}]}, call, ended("tool_calls")]]
+        made, clauses, error = await answered(Served(llm.address))
+    assert error is not None
+    assert (error.code, error.facts["tools"], made.llm_calls) == ("llm_tool_call", "book_room", 1)
+    assert [clause.written for clause in clauses] == ["One moment."]
+    assert EXCUSES[error.code] == "excuse_tool_call"
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ('<tool_call>\n{"name": "book_room", "arguments": {"nights": 2}}\n</tool_call>', "book_room"),
+        ('<tool_call>{"na', "?"),
+    ],
+)
+async def test_a_call_in_words_is_never_spoken_and_told_as_one(
+    tmp_path: Path, written: str, name: str
+) -> None:
+    async with server(tmp_path) as llm:
+        llm.tokens = list(written)
+        made, clauses, error = await answered(Served(llm.address))
+        assert clauses == []
+        assert error is not None
+        assert (error.code, error.facts["tools"]) == ("llm_tool_call", name)
+        assert error.message("ko").text
+
+        # Words beside it are an answer.
+        llm.tokens = ["It is three. ", written]
+        _, clauses, error = await answered(Served(llm.address))
+        assert (error, [clause.written for clause in clauses]) == (None, ["It is three."])

@@ -116,7 +116,8 @@ def command(
         spoken = load(here.config_file, laid_over(changed)).spoken_language
         changed.append(f"language={spoken}")
         if prompt is not None:
-            changed.append(f"llm.system_prompt_{spoken}={toml(prompt.text)}")
+            told = prompt.settings(spoken, "field", sockets)
+            changed += [f"{key}={toml(value)}" for key, value in told.items()]
         base = laid_over(changed)
         if ab:
             one, other = ((given, read_profile(given)) for given in ab)
@@ -142,12 +143,13 @@ def command(
             seed,
             {key: toml(value) for key, value in flattened(base)},
             alone=bool(settings or stub_ms or prompt),
+            folder=sockets,
             prompt=prompt,
             stub_ms=stub_ms,
         )
         interrupted = False
         try:
-            asyncio.run(bench.run(sockets))
+            asyncio.run(bench.run())
         except (KeyboardInterrupt, click.Abort):
             if bench.result is None:
                 raise

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from ondam.cli.own_daemon import own_daemon, until_ready
+from ondam.cli.bench.started import Wanted
 from ondam.cli.terminal import print_json
 from ondam.messages import reader_language, text
 from ondam.places import Places, places
@@ -18,6 +18,7 @@ from ondam.places import Places, places
 if TYPE_CHECKING:
     from ondam.config import Config
     from ondam.control.client import Client
+    from ondam.measure.prompt import SystemPrompt
     from ondam.types import Language
 
 Name: TypeAlias = str
@@ -87,17 +88,29 @@ def measure(name: Name, mode: Mode, asked: Asked, *, json_wanted: bool) -> int:
             changed += [f"{key}={value}" for key, value in stub_settings(Path(sockets)).items()]
         language = load(here.config_file, laid_over(changed)).spoken_language
         changed.append(f"language={language}")
+        prompt: SystemPrompt | None = None
         if asked.prompt is not None:
             from ondam.cli.bench.profile import toml
             from ondam.measure.prompt import read_prompt
 
-            changed.append(f"llm.system_prompt_{language}={toml(read_prompt(asked.prompt).text)}")
+            prompt = read_prompt(asked.prompt)
+            told = prompt.settings(language, "field", Path(sockets))
+            changed += [f"{key}={toml(value)}" for key, value in told.items()]
         config = load(here.config_file, laid_over(changed))
         mode.check(config, asked)
         with Bars() as bars:
             prepare(config, here, bars)
-        alone = any(not one.startswith("language=") for one in changed)
-        result = asyncio.run(_run(name, mode, here, config, asked, changed, Path(sockets), alone=alone))
+        wanted = Wanted(
+            here,
+            config,
+            dict(one.split("=", 1) for one in changed),
+            {},
+            alone=any(not one.startswith("language=") for one in changed),
+            folder=Path(sockets),
+            prompt=prompt,
+            waits_only=bool(asked.stub_ms),
+        )
+        result = asyncio.run(_run(name, mode, asked, wanted))
     if json_wanted:
         print_json(result)
     else:
@@ -105,38 +118,25 @@ def measure(name: Name, mode: Mode, asked: Asked, *, json_wanted: bool) -> int:
     return 0
 
 
-async def _run(
-    name: Name,
-    mode: Mode,
-    here: Places,
-    config: Config,
-    asked: Asked,
-    changed: Sequence[str],
-    sockets: Path,
-    *,
-    alone: bool,
-) -> Told:
+async def _run(name: Name, mode: Mode, asked: Asked, wanted: Wanted) -> Told:
     from ondam.cli.bench.run import Moment
-    from ondam.control.client import Client
     from ondam.measure.stubs import stub_engines
 
     async with AsyncExitStack() as running:
         if asked.stub_ms:
-            await running.enter_async_context(stub_engines(sockets, asked.stub_ms))
-        settings = dict(one.split("=", 1) for one in changed)
-        await running.enter_async_context(own_daemon(here, settings, alone=alone))
-        client = await running.enter_async_context(Client(here.control_socket, reader_language()))
-        await until_ready(client)
+            await running.enter_async_context(stub_engines(wanted.folder, asked.stub_ms))
+        started = await wanted.start(running)
         began = Moment.now()
-        made = await mode.run(Running(here, config, asked, client))
+        made = await mode.run(Running(wanted.here, started.config, asked, started.client))
         now = Moment.now()
-        status = await client.status()
+        status = await started.client.status()
     run = {
         "started_at": began.at.isoformat(timespec="seconds"),
         "seconds": round((now.at - began.at).total_seconds()),
         "load_average_before": began.load,
         "load_average_after": now.load,
         **({"stub_ms": dict(asked.stub_ms)} if asked.stub_ms else {}),
+        **({"prompt": wanted.prompt.as_json(started.tools_sent)} if wanted.prompt else {}),
         **made.pop("run"),
     }
     return {"mode": name, "conditions": {**status["conditions"], "run": run}, **made}

@@ -6,16 +6,17 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import psutil
 
-from ondam.cli.bench.profile import Profile, Sides
+from ondam.cli.bench.profile import Sides
 from ondam.cli.bench.questions import without_words
-from ondam.cli.own_daemon import home_beside, own_daemon, until_ready
+from ondam.cli.bench.started import Wanted
+from ondam.cli.own_daemon import home_beside
 from ondam.errors import ControlError, EngineError
 from ondam.messages import reader_language, text
 from ondam.places import Places
@@ -23,7 +24,7 @@ from ondam.places import Places
 if TYPE_CHECKING:
     from ondam.control.client import Client
     from ondam.measure.bench import Question, Run, Side
-    from ondam.measure.prompt import SystemPrompt
+    from ondam.measure.prompt import SystemPrompt, ToolsSent
     from ondam.types import Language
 
 MEMORY_BESIDE = 1.2
@@ -46,37 +47,50 @@ class Bench:
     seed: int
     settings: Mapping[str, str]
     alone: bool
+    folder: Path
+    """For sockets of stubs and what daemons read."""
     prompt: SystemPrompt | None = None
     stub_ms: Mapping[str, float] | None = None
     result: Told | None = field(default=None, init=False)
     """Everything that ``--json`` prints; there as well when it was stopped after a counted turn."""
+    _tools_sent: dict[str, ToolsSent | None] = field(default_factory=dict, init=False)
+    """By side."""
 
-    async def run(self, sockets: Path) -> Told:
+    async def run(self) -> Told:
         """Raises what ended it, unless a turn was measured and it is the daemon that went away."""
         from ondam.measure.stubs import stub_engines
 
         async with AsyncExitStack() as running:
             if self.stub_ms:
-                await running.enter_async_context(stub_engines(sockets, self.stub_ms))
-            clients = [await self._daemon(running, self.sides.a, self.here, None)]
+                await running.enter_async_context(stub_engines(self.folder, self.stub_ms))
+            clients = [await self._daemon(running, "a", self.here, None)]
             if self.sides.b is not None and self.sides.apart:
                 await self._refuse_without_memory(clients[0])
                 home, there = running.enter_context(home_beside(self.here))
-                clients.append(await self._daemon(running, self.sides.b, there, home))
+                clients.append(await self._daemon(running, "b", there, home))
                 return await self._measured(clients, [self.here, there])
             return await self._measured(clients, [self.here])
 
     async def _daemon(
-        self, running: AsyncExitStack, profile: Profile, here: Places, home: Path | None
+        self, running: AsyncExitStack, side: Literal["a", "b"], here: Places, home: Path | None
     ) -> Client:
-        from ondam.control.client import Client
-
-        settings = {**self.settings, **profile.settings}
-        alone = self.alone or bool(profile.settings) or self.sides.apart
-        await running.enter_async_context(own_daemon(here, settings, alone=alone, home=home))
-        client = await running.enter_async_context(Client(here.control_socket, reader_language()))
-        await until_ready(client)
-        return client
+        profile = self.sides.a if side == "a" else self.sides.b
+        assert profile is not None
+        started = await Wanted(
+            here,
+            profile.config,
+            self.settings,
+            profile.settings,
+            alone=self.alone or bool(profile.settings) or self.sides.apart,
+            folder=self.folder,
+            home=home,
+            prompt=self.prompt,
+            waits_only=bool(self.stub_ms),
+        ).start(running)
+        self._tools_sent[side] = started.tools_sent
+        answering = replace(profile, config=started.config)
+        self.sides = replace(self.sides, a=answering) if side == "a" else replace(self.sides, b=answering)
+        return started.client
 
     async def _refuse_without_memory(self, client: Client) -> None:
         status = await client.status()
@@ -169,6 +183,7 @@ class Bench:
         return {"bench": FORMAT, "conditions": conditions, "profile": a.name, **made}
 
     def _run_conditions(self, run: Run, began: Moment) -> Told:
+        from ondam.measure.bench import order
         from ondam.measure.distribution import distribution, is_answered
 
         answered = [turn for turn in run.turns if is_answered(turn)]
@@ -181,7 +196,7 @@ class Bench:
             "turns_before": run.before,
             "settled_turns": sum(1 for turn in run.turns if turn.get("settled")),
             "budget_ms": self.sides.a.config.measure.budget_ms,
-            "prompt": self.prompt.as_json() if self.prompt else None,
+            "prompt": self.prompt.as_json(self._tools_sent.get("a")) if self.prompt else None,
             **{
                 f"{key}_tokens_p50": distribution(turn["tokens"][key] for turn in answered)["p50"]
                 for key in ("prompt", "cached", "output")
@@ -192,11 +207,13 @@ class Bench:
             "cpu_mhz_before": began.cpu_mhz,
             "cpu_mhz_after": now.cpu_mhz,
             "machine_uptime_s": round(now.at.timestamp() - psutil.boot_time()),
-            "interleaved": ["turn", *(["against"] if self.sides.b is not None else []), "raw"],
+            "interleaved": order(0, against=self.sides.b is not None, apart=self.sides.apart),
             "raw": "engines in turn over their own sockets, without the daemon",
         }
         if self.sides.b is not None:
             told["differ"] = list(self.sides.differ)
+            if self.prompt and self.sides.apart:
+                told["tools_sent_against"] = self._tools_sent.get("b")
             told["engines_resident"] = "both sets at once" if self.sides.apart else "one set"
             told["settled_turns_against"] = sum(1 for turn in run.against if turn.get("settled"))
         if self.stub_ms:
