@@ -9,6 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from ondam.control import wire
+from ondam.journal.figures import HEARD
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -76,14 +77,15 @@ class Metrics:
         self._calls.inc(turn["llm_calls"])
         self._taken_back.inc(turn["taken_back"])
         self._underruns.inc(turn["underruns"])
-        if turn["outcome"] != "answered" or turn["first_audio_ms"] is None:
+        if turn["outcome"] not in HEARD or turn["first_audio_ms"] is None:
             return  # like reports: what was not answered is in no distribution
-        self._first_audio.labels(population).observe(turn["first_audio_ms"] / 1000)
-        if turn["answer_ms"] is not None:
+        self._first_audio.labels(population).observe(max(0.0, turn["first_audio_ms"]) / 1000)
+        if turn["answer_ms"] is not None and turn["outcome"] == "answered":
             self._answer.labels(population).observe(turn["answer_ms"] / 1000)
         for stage, ms in turn["stages_ms"].items():
             if isinstance(ms, float):
-                self._stage.labels(stage, population).observe(ms / 1000)
+                # Below 0 where the endpoint came before the last voice; a sum has to grow all the same.
+                self._stage.labels(stage, population).observe(max(0.0, ms) / 1000)
         if turn["over_budget"]:
             self._over.labels(population).inc()
 

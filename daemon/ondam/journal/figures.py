@@ -18,6 +18,11 @@ Life: TypeAlias = tuple[tuple[str, object, object], ...]
 """Engines by name, process id and start: the same in all turns between two restarts of any of them."""
 
 
+HEARD = frozenset({"answered", "interrupted"})
+"""Outcomes of turns whose first audio was heard. Who speaks over an answer has waited for its beginning as
+long as everybody; its end says nothing."""
+
+
 class RowError(ValueError):
     """A row holds something else than a turn does; says what and where in it."""
 
@@ -72,8 +77,13 @@ class Figures:
 
     @property
     def answered(self) -> bool:
-        """Whether it is in any distribution."""
-        return self.outcome == "answered" and self.first_audio_ms is not None
+        """Whether it is in any distribution: its answer was heard, if not to the end."""
+        return self.outcome in HEARD and self.first_audio_ms is not None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user spoke over the answer."""
+        return self.answered and self.outcome == "interrupted"
 
     @property
     def token_ms(self) -> float | None:
@@ -128,6 +138,7 @@ def figures(row: object) -> Figures:
         raise RowError("it is no JSON object")
     marks, engine, stages = (_table(row, key) for key in ("marks_ms", "engine_ms", "stages_ms"))
     tokens, drafts, engines = (_table(row, key) for key in ("tokens", "drafts", "engines"))
+    to_the_end = row.get("outcome") != "interrupted"
     last_token = _number(engine, "llm_last_token")
     llm_sent, tts_sent = _number(marks, "llm_sent"), _number(marks, "tts_sent")
     wrote_on = None
@@ -152,7 +163,7 @@ def figures(row: object) -> Figures:
         power=None if row.get("power") is None else str(row["power"]),
         load=_number(row, "load_average_1min"),
         first_audio_ms=_number(row, "first_audio_ms"),
-        answer_ms=_number(row, "answer_ms"),
+        answer_ms=_number(row, "answer_ms") if to_the_end else None,
         stages_ms=tuple(_number(stages, stage) for stage in STAGES),
         stt_ms=_number(engine, "stt"),
         first_token_ms=first_token,
@@ -162,7 +173,7 @@ def figures(row: object) -> Figures:
         tts_ms=_number(engine, "tts"),
         voiced_s=_number(row, "voiced_s"),
         utterance_s=_number(row, "utterance_s"),
-        answer_s=_number(_table(row, "audio"), "seconds"),
+        answer_s=_number(_table(row, "audio"), "seconds") if to_the_end else None,
         wrote_on=wrote_on,
         llm_calls=_count(row, "llm_calls"),
         prompt_tokens=_count(tokens, "prompt"),

@@ -92,6 +92,8 @@ def stages_ms(marks: Marks, engines: EngineTimes) -> dict[StageName, float | Non
     """The seven stages. A stage whose engine did not tell its own time is taken from the daemon's marks.
 
     What a draft did before the endpoint cost the user nothing: a stage is the part of it that was waited for.
+    It never takes more than what lies between its mark and those before it: where the daemon read an engine's
+    first token late, the engine was writing its clause meanwhile, and that would be counted twice.
     None where a turn never got that far.
     """
     first_audio = marks.ms("dac_first_sample")
@@ -103,28 +105,30 @@ def stages_ms(marks: Marks, engines: EngineTimes) -> dict[StageName, float | Non
     else:
         clause = marks.ms("first_clause", "llm_first_token")
     tts = _first(engines.tts_first_audio, marks.ms("tts_first_audio", "tts_sent"))
+    reached = 0.0
+
+    def waited_for(took: float | None, mark: MarkName) -> float | None:
+        nonlocal reached
+        since_endpoint = marks.ms(mark, "endpoint")
+        if took is None or since_endpoint is None:  # all of it where nobody spoke
+            return took
+        lies_between = max(0.0, since_endpoint - reached)
+        reached = max(reached, since_endpoint)
+        return min(took, lies_between)
+
     stages: dict[StageName, float | None] = {
         "endpoint": marks.ms("endpoint"),
         "ipc": None,
-        "stt": _waited_for(stt, marks.ms("stt_final", "endpoint")),
-        "llm_first_token": _waited_for(token, marks.ms("llm_first_token", "endpoint")),
-        "first_clause": _waited_for(clause, marks.ms("first_clause", "endpoint")),
-        "tts_first_audio": _waited_for(tts, marks.ms("tts_first_audio", "endpoint")),
-        "playback_buffer": _waited_for(
-            marks.ms("dac_first_sample", "tts_first_audio"), marks.ms("dac_first_sample", "endpoint")
-        ),
+        "stt": waited_for(stt, "stt_final"),
+        "llm_first_token": waited_for(token, "llm_first_token"),
+        "first_clause": waited_for(clause, "first_clause"),
+        "tts_first_audio": waited_for(tts, "tts_first_audio"),
+        "playback_buffer": waited_for(marks.ms("dac_first_sample", "tts_first_audio"), "dac_first_sample"),
     }
     told = [value for value in stages.values() if value is not None]
     if first_audio is not None and len(told) == len(STAGES) - 1:
         stages["ipc"] = first_audio - sum(told)
     return stages
-
-
-def _waited_for(took: float | None, since_endpoint: float | None) -> float | None:
-    """The part of a stage that lies after the endpoint; all of it where nobody spoke."""
-    if took is None or since_endpoint is None:
-        return took
-    return min(took, max(0.0, since_endpoint))
 
 
 def _first(*values: float | None) -> float | None:

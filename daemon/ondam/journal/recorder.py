@@ -143,9 +143,30 @@ class Recorder:
                 "INSERT OR IGNORE INTO conditions (name, facts) VALUES (?, ?)", (turn.conditions.name, facts)
             )
         oldest = turn.started_at - timedelta(days=self._keep_days)
-        connection.execute(
-            "DELETE FROM turns WHERE started_at < ?", (oldest.isoformat(timespec="milliseconds"),)
-        )
+        _delete_before(connection, oldest.isoformat(timespec="milliseconds"))
+
+
+def _delete_before(connection: sqlite3.Connection, oldest: str) -> None:
+    """Turns older than that, and their conditions where no other turn was made under them."""
+    gone = [row[0] for row in connection.execute("SELECT record FROM turns WHERE started_at < ?", (oldest,))]
+    if not gone:
+        return
+    connection.execute("DELETE FROM turns WHERE started_at < ?", (oldest,))
+    for name in filter(None, set(map(_conditions_of, gone))):
+        # As the text has it: JSON of a broken row would end the query. A name that is in use is found in the
+        # next rows; only the last turn of a name costs a whole reading, once.
+        told = json.dumps({"conditions": name}, ensure_ascii=False)[1:-1]
+        used = connection.execute("SELECT 1 FROM turns WHERE instr(record, ?) LIMIT 1", (told,)).fetchone()
+        if used is None:
+            connection.execute("DELETE FROM conditions WHERE name = ?", (name,))
+
+
+def _conditions_of(record: str) -> str | None:
+    try:
+        name = json.loads(record)["conditions"]
+    except (ValueError, TypeError, LookupError):
+        return None
+    return name if isinstance(name, str) else None
 
 
 @contextmanager

@@ -190,6 +190,7 @@ def population(turns: Sequence[Figures], budget_ms: float | None) -> dict[str, A
                 if not turn.answered and not _is_written(turn)
             )
         ),
+        "interrupted": sum(1 for turn in answered if turn.interrupted),
         "typed": len(answered) - len(spoken),
         "first_audio_ms": {**distribution(turn.first_audio_ms for turn in spoken), "over_budget": len(over)},
         "typed_first_audio_ms": distribution(turn.first_audio_ms for turn in answered if turn.typed),

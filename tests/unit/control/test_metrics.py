@@ -67,6 +67,23 @@ def test_what_was_not_answered_is_counted_and_in_no_distribution() -> None:
     assert not [key for key in told(metrics) if key[0].startswith("ondam_first_audio_seconds")]
 
 
+def test_an_answer_that_was_spoken_over_began_and_did_not_end() -> None:
+    metrics = Metrics(budget_ms=800)
+    metrics.turn(ended(900.0, "settled", outcome="interrupted"))
+    assert at(metrics, "ondam_first_audio_seconds_count", population="settled") == 1
+    assert at(metrics, "ondam_turns_over_budget_total", population="settled") == 1
+    assert not [key for key in told(metrics) if key[0].startswith("ondam_answer_seconds")]
+
+
+def test_a_sum_never_shrinks() -> None:
+    metrics = Metrics(budget_ms=800)
+    early = ended(-20.0, "settled")
+    early["stages_ms"]["endpoint"] = -100.0
+    metrics.turn(early)
+    assert at(metrics, "ondam_first_audio_seconds_sum", population="settled") == 0
+    assert at(metrics, "ondam_stage_seconds_sum", stage="endpoint", population="settled") == 0
+
+
 def test_drafts_tokens_and_engines_are_told() -> None:
     metrics = Metrics(budget_ms=800)
     for _ in range(3):

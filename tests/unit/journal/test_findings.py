@@ -46,12 +46,11 @@ def growing(long_ms: float) -> Rows:
     ]  # fmt: skip
 
 
-def voice_beside(busy_ms: float) -> Rows:
-    """In every second turn the language model has 500 ms to go when the voice begins."""
-    return [
-        row(n, engine_ms={"llm_last_token": 900.0, "tts_first_audio": busy_ms} if n % 2 else {})
-        for n in range(20)
-    ]
+def voice_beside(busy_ms: float, whole_ms: float) -> Rows:
+    """In every second turn the language model has 500 ms to go when the voice begins; the voice takes
+    ``whole_ms`` for its 3 s of sound then, and 300 ms otherwise."""
+    busy = {"llm_last_token": 900.0, "tts_first_audio": busy_ms, "tts": whole_ms}
+    return [row(n, engine_ms=busy if n % 2 else {}) for n in range(20)]
 
 
 def benched(alone_ms: float) -> Rows:
@@ -118,7 +117,16 @@ CASES: dict[str, tuple[str, Callable[[], Any], Callable[[], Any]]] = {
         lambda: (waiting(150, 2, 2), FACTS),
         lambda: (waiting(150, 2, 1), FACTS),
     ),
-    "starving": ("starving", lambda: (voice_beside(160), FACTS), lambda: (voice_beside(130), FACTS)),
+    "starving": (
+        "starving",
+        lambda: (voice_beside(160, 480), FACTS),
+        lambda: (voice_beside(130, 480), FACTS),
+    ),
+    "starving_and_not_a_longer_clause": (
+        "starving",
+        lambda: (voice_beside(300, 430), FACTS),
+        lambda: (voice_beside(300, 400), FACTS),
+    ),
     "starving_in_a_benchmark": ("starving", lambda: (benched(120), FACTS), lambda: (benched(180), FACTS)),
     "calls_chained": (
         "calls_chained", lambda: (some(2, llm_calls=2), FACTS), lambda: (some(1, llm_calls=2), FACTS)

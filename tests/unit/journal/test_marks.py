@@ -52,6 +52,36 @@ def test_an_engine_that_does_not_tell_its_time_is_measured_from_outside() -> Non
     assert stages["tts_first_audio"] == 78
 
 
+def test_what_was_written_before_the_first_token_was_read_is_not_waited_for_twice() -> None:
+    """A turn of a busy machine: the token left the engine 256 ms after it was asked, and was read after 433;
+    the clause was written meanwhile."""
+    at_ms = {
+        "last_voiced": 0,
+        "endpoint": 643,
+        "stt_sent": 132,
+        "stt_final": 448,
+        "llm_sent": 449,
+        "llm_first_token": 882,
+        "first_clause": 1316,
+        "tts_sent": 1317,
+        "tts_first_audio": 1566,
+        "dac_first_sample": 1577,
+    }
+    stages = stages_ms(
+        Marks({name: ms * MS for name, ms in at_ms.items()}),  # type: ignore[misc]
+        EngineTimes(stt=301, llm_first_token=256, llm_first_clause=840, tts_first_audio=246),
+    )
+    assert stages == {
+        "endpoint": 643,
+        "ipc": pytest.approx(1577 - 643 - 239 - 434 - 246 - 11),
+        "stt": 0,
+        "llm_first_token": 239,
+        "first_clause": 434,
+        "tts_first_audio": 246,
+        "playback_buffer": 11,
+    }
+
+
 def test_a_turn_that_never_sounded_has_no_ipc() -> None:
     cut = Marks({"last_voiced": 0, "endpoint": 600 * MS})
     assert stages_ms(cut, EngineTimes())["ipc"] is None

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ondam.journal import recorder as module
+from ondam.journal.conditions import Conditions
 from ondam.journal.recorder import Recorder, read_turns
 from ondam.journal.turn import Turn
 from ondam.messages import message
@@ -53,6 +54,31 @@ def test_turns_older_than_keep_days_are_deleted_by_the_next_one(tmp_path: Path) 
     assert [t["id"] for t in read_turns(path, limit=9)] == [2, 1]
     written(path, turn(3), keep_days=2)
     assert [t["id"] for t in read_turns(path, limit=9)] == [3, 2]
+
+
+def test_conditions_go_with_the_last_turn_that_was_made_under_them(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+
+    def under(number: int, days_ago: float, conditions: str) -> Turn:
+        made = turn(number, NOON - timedelta(days=days_ago))
+        made.conditions = Conditions(conditions, {"of": conditions})
+        return made
+
+    def names() -> list[str]:
+        with closing(sqlite3.connect(path)) as connection:
+            return [name for (name,) in connection.execute("SELECT name FROM conditions ORDER BY name")]
+
+    written(path, under(1, 3, "gone"), under(2, 3, "used"), under(3, 1, "used"), keep_days=9)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute('UPDATE turns SET record = \'torn "conditions": "g\' WHERE turn = 3')
+        connection.execute(
+            "INSERT INTO turns SELECT 9, session, 9, ?, outcome, settled, 1, 1, record"
+            " FROM turns WHERE turn = 2",
+            (NOON.isoformat(),),
+        )
+    assert names() == ["gone", "used"]
+    written(path, under(4, 0, "new"), keep_days=2)
+    assert names() == ["new", "used"]
 
 
 def test_turns_are_read_newest_first_up_to_a_limit_and_since_a_time(tmp_path: Path) -> None:

@@ -241,6 +241,18 @@ def test_what_was_answered_in_writing_is_neither_failed_nor_in_a_figure() -> Non
     assert settled["unanswered"] == {"unheard": 1}
 
 
+def test_an_answer_that_was_spoken_over_counts_where_it_began_and_not_where_it_ended() -> None:
+    rows = [row(n) for n in range(10)]
+    rows += [row(10 + n, 900.0, outcome="interrupted", answer_ms=1100.0) for n in range(2)]
+    rows.append({**row(12, outcome="interrupted"), "first_audio_ms": None})
+    settled = made(rows)["populations"]["settled"]
+    assert (settled["turns"], settled["answered"], settled["interrupted"]) == (13, 12, 2)
+    assert settled["unanswered"] == {"interrupted": 1}
+    assert (settled["first_audio_ms"]["n"], settled["first_audio_ms"]["over_budget"]) == (12, 2)
+    assert (settled["answer_ms"]["n"], settled["answer_ms"]["over_budget"]) == (10, 0)
+    assert (settled["answer_ms"]["max"], settled["answer_s"]["n"]) == (3600.0, 10)
+
+
 def test_rows_of_an_older_version_and_failed_ones_lack_most_and_are_read() -> None:
     failed = figures({"clip": "a.wav", "outcome": "failed", "first_audio_ms": None, "error": {}})
     assert (failed.answered, failed.population) == (False, "cold")
