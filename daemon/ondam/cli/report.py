@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ondam.cli.terminal import as_json, columns, daemon, named, print_json, say
+from ondam.cli.terminal import as_json, columns, daemon, duration, named, print_json, say
 from ondam.errors import ControlError, JournalError
-from ondam.messages import reader_language
+from ondam.messages import message, reader_language
 
 if TYPE_CHECKING:
     from ondam.journal.reading import Selection
@@ -75,7 +75,7 @@ def command(
         if json_wanted:
             print_json(made)
             return
-        for line in lines(made):
+        for line in lines(made, whole=not any((since, until, session, plan))):
             click.echo(line)
         return
     if not made["groups"]:
@@ -107,6 +107,10 @@ def _checked(wanted: Mapping[str, Any]) -> Selection:
                     say("reason_moment", name=f"--{name}", given=repr(wanted[name])[:80]),
                     click.get_current_context(),
                 ) from None
+    if bounds["since"] and bounds["until"] and bounds["since"] >= bounds["until"]:
+        raise click.UsageError(
+            say("reason_period", since=wanted["since"], until=wanted["until"]), click.get_current_context()
+        )
     return Selection(**bounds, session=wanted["session"], plan=wanted["plan"], most=wanted["most"] or MOST)
 
 
@@ -141,20 +145,27 @@ def _from_file(file: Path, selection: Selection) -> Mapping[str, Any]:
 
 def _other(wanted: Mapping[str, Any], file: Path | None, against: str, mine: str | None) -> Mapping[str, Any]:
     """The group that is held against: the newest of another file, or of the conditions of that name."""
+    from ondam.journal.reading import MOST, Selection
+
     if Path(against).exists() or Path(against).suffix:
-        made = _from_file(Path(against), _checked({**wanted, "plan": None, "since": None, "until": None}))
-        groups = made["groups"]
+        groups = _from_file(Path(against), Selection(most=wanted["most"] or MOST))["groups"]
     else:
-        groups = _report({**wanted, "plan": against}, file)["groups"]
-        groups = [group for group in groups if group["conditions"] != mine] or groups
+        found = _report({**wanted, "plan": against}, file)["groups"]
+        groups = [group for group in found if group["conditions"] != mine]
+        if found and not groups:
+            raise JournalError("report_against_itself", against=against)
     if not groups:
         raise JournalError("report_no_turns_against", against=against)
     return dict(groups[0])
 
 
-def lines(made: Mapping[str, Any]) -> Iterator[str]:
-    """A report for a person."""
-    if not made["groups"]:
+def lines(made: Mapping[str, Any], *, whole: bool = False) -> Iterator[str]:
+    """A report for a person; ``whole``: of everything that the journal holds."""
+    if not made["groups"] and whole:
+        empty = message("report_nothing_yet", reader_language())
+        yield empty.text
+        yield f"→ {empty.next}"
+    elif not made["groups"]:
         yield say("report_no_turns")
     for place, group in enumerate(made["groups"][:SHOWN]):
         if place:
@@ -208,17 +219,14 @@ def _conditions(group: Mapping[str, Any]) -> Iterator[str]:
         load=_figure(load["p50"]),
         load_max=_figure(load["max"]),
         power=power or "–",
+        ready=_ready(moment["engines_ready_s"]),
     )
     engines = facts.get("engines")
     for stage in ("stt", "llm", "tts"):
         engine = engines.get(stage) if isinstance(engines, dict) else None
         if not isinstance(engine, dict):
             continue
-        told = (
-            engine.get(key)
-            for key in ("name", "model", "quantization", "dtype", "device", "threads", "sha256")
-        )
-        yield f"{stage}: " + ", ".join(_short(value) for value in told if value is not None)
+        yield f"{stage}: " + ", ".join(_engine(engine))
     if "endpoint" in facts:
         drafts = (facts.get("drafts") or {}).get("most_per_turn", 0)
         yield say(
@@ -229,6 +237,29 @@ def _conditions(group: Mapping[str, Any]) -> Iterator[str]:
             max_tokens=facts.get("max_tokens", "–"),
             budget=_figure(facts.get("budget_ms")),
         )
+
+
+def _ready(seconds: Mapping[str, float | None]) -> str:
+    """How long the engines had been warm, at the median."""
+    return "–" if seconds["p50"] is None else duration(seconds["p50"])
+
+
+def _engine(engine: Mapping[str, Any]) -> Iterator[str]:
+    """What it is and what it got: a figure without its provider and its graphs is half a figure."""
+    for key in ("name", "model", "quantization", "dtype", "device"):
+        if engine.get(key) is not None:
+            yield str(engine[key])
+    providers = engine.get("providers")
+    for session, got in providers.items() if isinstance(providers, dict) else ():
+        yield f"{session} {'+'.join(map(str, got)) if isinstance(got, list) else got}"
+    if isinstance(engine.get("cuda_graphs"), bool):
+        yield say("report_graphs", graphs=say("report_on" if engine["cuda_graphs"] else "report_off"))
+    if engine.get("threads") is not None:
+        yield say("report_threads", count=engine["threads"])
+    if engine.get("sha256") is not None:
+        yield _short(engine["sha256"])
+    if engine.get("outside") and engine.get("model") is None:
+        yield say("report_outside")
 
 
 def _short(value: object) -> str:
@@ -250,6 +281,8 @@ def _population(name: str, figures: Mapping[str, Any], drifting: int) -> Iterato
     )
     if name == "cold" and drifting:
         yield "  " + say("report_drifting", count=drifting)
+    if figures["interrupted"]:
+        yield "  " + say("report_interrupted", count=figures["interrupted"])
     if figures["written"]:
         yield "  " + say("report_written", count=figures["written"])
     if figures["unanswered"]:
@@ -264,6 +297,8 @@ def _population(name: str, figures: Mapping[str, Any], drifting: int) -> Iterato
     if figures["typed"]:
         rows.append(_row(say("report_typed"), figures["typed_first_audio_ms"]))
     yield from columns(rows, right=range(1, len(head)))
+    if figures["first_audio_ms"]["over_budget"]:
+        yield "  " + say("report_over")
     if figures["modes"]:
         yield from ("  " + line for line in _modes(figures))
     ratios = [_row(say(f"report_{key}"), figures[key])[:-1] for key in RATIOS if figures[key]["n"]]
@@ -309,6 +344,10 @@ def side_by_side(held: Mapping[str, Any]) -> Iterator[str]:
         yield say("report_same")
     loads = [held["load_average_1min"][side] for side in ("a", "b")]
     yield f"{say('report_split_load')} (p50): A {_figure(loads[0]['p50'])}, B {_figure(loads[1]['p50'])}"
+    ready = [_ready(held["engines_ready_s"][side]) for side in ("a", "b")]
+    yield f"{say('report_ready')} (p50): A {ready[0]}, B {ready[1]}"
+    power = [", ".join(named("report_power_", name) for name in held["power"][side]) for side in ("a", "b")]
+    yield f"{say('report_split_power')}: A {power[0] or '–'}, B {power[1] or '–'}"
     for name, figures in held["populations"].items():
         first = figures["first_audio_ms"]
         if not first["a"]["n"] or not first["b"]["n"]:

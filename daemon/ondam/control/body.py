@@ -145,9 +145,15 @@ def whole_number(query: Mapping[str, str], name: str, otherwise: int, most: int)
 def selection(query: Mapping[str, str]) -> Selection:
     """Which turns a report is wanted of."""
     now = datetime.now(UTC)
+    since, until = (_moment(query, name, now) for name in ("since", "until"))
+    if since and until and since >= until:
+        raise ControlError(
+            "control_bad_request",
+            reason=Phrase("reason_period", since=query["since"][:40], until=query["until"][:40]),
+        )
     return Selection(
-        since=_moment(query, "since", now),
-        until=_moment(query, "until", now),
+        since=since,
+        until=until,
         session=query.get("session") or None,
         plan=query.get("plan") or None,
         most=whole_number(query, "most", MOST, 1_000_000),

@@ -46,6 +46,8 @@ class Figures:
     over_budget: bool | None
     power: str | None
     load: float | None
+    ready_s: float | None
+    """How long the engine that served shortest had been warm."""
     first_audio_ms: float | None
     answer_ms: float | None
     stages_ms: tuple[float | None, ...]
@@ -162,6 +164,7 @@ def figures(row: object) -> Figures:
         over_budget=None if row.get("over_budget") is None else bool(row["over_budget"]),
         power=None if row.get("power") is None else str(row["power"]),
         load=_number(row, "load_average_1min"),
+        ready_s=_number(_table(row, "warmth"), "ready_s"),
         first_audio_ms=_number(row, "first_audio_ms"),
         answer_ms=_number(row, "answer_ms") if to_the_end else None,
         stages_ms=tuple(_number(stages, stage) for stage in STAGES),

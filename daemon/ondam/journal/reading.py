@@ -20,6 +20,7 @@ from typing import Any
 from ondam.errors import JournalError
 from ondam.journal.conditions import Conditions
 from ondam.journal.figures import Figures, RowError, figures
+from ondam.messages import Phrase
 
 MOST = 20_000
 """Turns of a report where nobody says otherwise: weeks of talk, and about two seconds."""
@@ -34,6 +35,9 @@ OF_THE_MOMENT = frozenset(
     {"name", "load_average_1min", "power", "uptime_s", "daemon_rss_mib", "measuring_ms", "run"}
 )
 """What ``status["conditions"]`` holds beside what stays the same; ``run`` is what ``ondam bench`` adds."""
+
+EARLIEST, LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+"""What is before or after all that a calendar holds."""
 
 AGO = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -65,15 +69,29 @@ def moment(text: str, now: datetime, *, end: bool = False) -> datetime:
     """``2h`` or ``7d`` ago (m, h, d, w), an ISO date, or an ISO date and time; local time where no offset
     is given.
 
-    A date alone is its first moment, or with ``end`` its last. Raises ValueError for anything else.
+    A date alone is its first moment, or with ``end`` its last. Beyond the calendar is its beginning or its
+    end. Raises ValueError for anything else.
     """
-    if ago := re.fullmatch(r"(\d{1,6})([mhdw])", text.strip()):
-        return now - timedelta(**{AGO[ago[2]]: int(ago[1])})
+    if ago := re.fullmatch(r"([0-9]{1,9})([mhdw])", text.strip()):
+        try:
+            return now - timedelta(**{AGO[ago[2]]: int(ago[1])})
+        except OverflowError:
+            return EARLIEST
     try:
         day = date.fromisoformat(text.strip())
     except ValueError:
-        return datetime.fromisoformat(text.strip()).astimezone(UTC)
-    return datetime.combine(day + timedelta(days=end), time()).astimezone(UTC)
+        return _utc(datetime.fromisoformat(text.strip()))
+    try:
+        return _utc(datetime.combine(day + timedelta(days=end), time()))
+    except OverflowError:
+        return LATEST
+
+
+def _utc(at: datetime) -> datetime:
+    try:
+        return at.astimezone(UTC)
+    except (OverflowError, ValueError):  # in the first or the last year, a zone away from UTC
+        return EARLIEST if at.year < LATEST.year else LATEST
 
 
 def read(path: Path, selection: Selection) -> Read:
@@ -82,6 +100,8 @@ def read(path: Path, selection: Selection) -> Read:
     try:
         with path.open("rb") as file:
             head = file.read(len(MAGIC))
+        if not head and path.suffix == ".sqlite":
+            return Read()  # as SQLite makes it: nothing has been written yet
         if head == MAGIC:
             return _from_sqlite(path, selection)
         return _from_json(path, selection)
@@ -90,7 +110,7 @@ def read(path: Path, selection: Selection) -> Read:
     except OSError as error:
         raise JournalError("journal_unreadable", path=path, reason=error.strerror or error) from error
     except UnicodeDecodeError as error:
-        raise JournalError("journal_unreadable", path=path, reason=error) from error
+        raise JournalError("journal_unreadable", path=path, reason=Phrase("reason_no_text")) from error
 
 
 def _from_sqlite(path: Path, selection: Selection) -> Read:
@@ -158,7 +178,7 @@ def _from_json(path: Path, selection: Selection) -> Read:
     with path.open(encoding="utf-8") as file:
         first = file.readline()
     if not first.strip() and path.stat().st_size == 0:
-        raise JournalError("journal_unreadable", path=path, reason="it is empty")
+        raise JournalError("journal_unreadable", path=path, reason=Phrase("reason_empty"))
     made = Read()
     if _is_turn(first):
         rows = _lines(path)
@@ -199,8 +219,12 @@ def _whole(path: Path) -> object:
         raise JournalError("journal_unreadable", path=path, reason=f"over {LARGEST // 2**20} MiB")
     try:
         return json.loads(path.read_text("utf-8"))
+    except UnicodeDecodeError:
+        raise
     except (ValueError, RecursionError) as error:
-        raise JournalError("journal_unreadable", path=path, reason=error) from error
+        raise JournalError(
+            "journal_unreadable", path=path, reason=Phrase("reason_no_json", detail=error)
+        ) from error
 
 
 def _rows(path: Path, whole: object, made: Read) -> Iterable[object]:

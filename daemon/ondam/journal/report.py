@@ -83,6 +83,7 @@ class Group:
             "newest": self.turns[-1].started_at,
             "moment": {
                 "load_average_1min": loads,
+                "engines_ready_s": distribution(turn.ready_s for turn in self.turns),
                 "power": dict(Counter(turn.power for turn in self.turns if turn.power)),
             },
             "drifting": self.drifting,
@@ -270,7 +271,10 @@ def beside(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
         "b": b["conditions"],
         "facts_known": a["facts"] is not None and b["facts"] is not None,
         "differs": differing(a["facts"] or {}, b["facts"] or {}),
-        "load_average_1min": {"a": a["moment"]["load_average_1min"], "b": b["moment"]["load_average_1min"]},
+        **{
+            key: {"a": a["moment"][key], "b": b["moment"][key]}
+            for key in ("load_average_1min", "engines_ready_s", "power")
+        },
         "populations": figures,
     }
 

@@ -42,7 +42,8 @@ async def test_what_the_daemon_cannot_report_is_told(ondam: Ondam, daemon: FakeD
 
 
 async def test_without_a_daemon_its_file_is_read(ondam: Ondam) -> None:
-    assert (await ondam("report")).out == "No turn fits this selection.\n"
+    assert (await ondam("report")).out == "The journal holds no turns yet.\n→ ondam up\n"
+    assert (await ondam("report", "--since", "2h")).out == "No turn fits this selection.\n"
     journal = places().journal
     journal.parent.mkdir(parents=True)
     sqlite(journal, [row(n) for n in range(12)])
@@ -53,6 +54,9 @@ async def test_without_a_daemon_its_file_is_read(ondam: Ondam) -> None:
 async def test_a_wrong_moment_is_a_usage_error_with_what_is_wanted(ondam: Ondam, daemon: FakeDaemon) -> None:
     done = await ondam("report", "--until", "tomorrow")
     assert done.code == 2 and "--until: 2h, 7d, an ISO date" in done.err
+    assert daemon.asked == []
+    turned = await ondam("report", "--since", "1h", "--until", "2h")
+    assert turned.code == 2 and "no moment lies between since 1h and until 2h" in turned.err
     assert daemon.asked == []
     assert (await ondam("report", "--journal", "a", "--run", "b")).code == 2
 
@@ -80,6 +84,32 @@ async def test_the_settled_come_first_and_findings_say_what_to_do(
     )
 
 
+async def test_the_conditions_are_told_with_provider_graphs_and_how_long_it_had_run(
+    ondam: Ondam, tmp_path: Path
+) -> None:
+    rows = [row(n, warmth={"answers": 20, "ready_s": 600.0 + n, "idle_s": 1.0}) for n in range(11)]
+    rows.append(row(11, 900.0, outcome="interrupted"))
+    engines = {
+        "llm": {"name": "vllm", "device": "cuda:0", "cuda_graphs": False, "threads": 2},
+        "tts": {"name": "piper", "providers": {"voice": ["CUDAExecutionProvider", "CPUExecutionProvider"]}},
+        "stt": {"name": "tcp://10.0.0.2:1", "outside": True, "model": None},
+    }
+    shown = (await ondam("report", "--run", stored(tmp_path / "run.json", rows, engines=engines))).out
+    assert "engines warm for 10 min at the median" in shown
+    assert "llm: vllm, cuda:0, CUDA graphs off, threads 2\n" in shown
+    assert "tts: piper, voice CUDAExecutionProvider+CPUExecutionProvider\n" in shown
+    assert "stt: tcp://10.0.0.2:1, what it runs is reported by nobody\n" in shown
+    assert "Spoken over by the user: 1." in shown and "Over budget: first audio; beside a stage" in shown
+
+
+async def test_a_session_is_not_looked_for_in_the_file_that_is_held_against(
+    ondam: Ondam, tmp_path: Path
+) -> None:
+    one = stored(tmp_path / "one.json", [row(n, session="a-1") for n in range(10)])
+    two = stored(tmp_path / "two.json", [row(n, session="b-1") for n in range(10)])
+    assert (await ondam("report", "--run", one, "--session", "a", "--against", two)).code == 0
+
+
 async def test_two_runs_say_what_differs_before_any_figure(ondam: Ondam, tmp_path: Path) -> None:
     one = stored(tmp_path / "one.json", [row(n, 500.0) for n in range(10)])
     two = stored(tmp_path / "two.json", [row(n, 900.0) for n in range(10)], max_tokens=32)
@@ -100,6 +130,8 @@ async def test_other_conditions_of_the_same_journal_can_be_held_against(ondam: O
     # Nobody wrote down what d2 was.
     assert shown.startswith("The conditions of one side were not recorded")
     assert next(line.split()[4:6] for line in shown.splitlines() if "first audio" in line) == ["900", "500"]
+    itself = await ondam("report", "--journal", journal, "--against", "d")
+    assert itself.code == 1 and "both sides would be the same turns" in itself.err
     none = await ondam("report", "--journal", journal, "--against", "e3")
     assert none.code == 1 and 'no turn of "e3"' in none.err
 

@@ -132,6 +132,11 @@ def test_what_is_no_journal_is_refused_in_words(tmp_path: Path, content: bytes |
     assert raised.value.code == code and raised.value.message().next
 
 
+def test_a_journal_that_nothing_was_written_to_yet_holds_no_turns(tmp_path: Path) -> None:
+    (tmp_path / "journal.sqlite").touch()
+    assert read(tmp_path / "journal.sqlite", Selection()).turns == []
+
+
 def test_an_sqlite_file_of_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.sqlite"
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -148,6 +153,9 @@ def test_moments_are_ago_or_dates_or_dates_and_times() -> None:
     day = moment("2026-01-30", now)
     assert day.astimezone() == datetime(2026, 1, 30).astimezone()
     assert moment("2026-01-30", now, end=True).astimezone() == datetime(2026, 1, 31).astimezone()
-    for wrong in ("", "yesterday", "2 h", "7y", "2026-13-01"):
+    for far in ("999999999w", "0001-01-01", "0001-01-01T00:00:00"):
+        assert moment(far, now) < datetime(2, 1, 1, tzinfo=UTC)
+    assert moment("9999-12-31", now, end=True) > datetime(9999, 12, 30, tzinfo=UTC)
+    for wrong in ("", "yesterday", "2 h", "7y", "2026-13-01", "٣h"):
         with pytest.raises(ValueError):
             moment(wrong, now)
