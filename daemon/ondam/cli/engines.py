@@ -6,19 +6,21 @@ import difflib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ondam.cli.terminal import as_json, print_json
-from ondam.errors import EngineError
+from ondam.errors import EngineError, OndamError
 from ondam.messages import reader_language, text
 from ondam.places import Places, places
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
+    from ondam.planner.gpus import Sight
     from ondam.supervisor.environment import Outcome
     from ondam.supervisor.manifest import EngineFolder
 
@@ -36,9 +38,12 @@ def command() -> None:
 @as_json
 def list_engines(json_wanted: bool) -> None:
     """Every engine that can be found, and the state of its environment."""
+    from ondam.planner.gpus import look
+
     here = places()
     found = _engines(here)
-    rows = [_row(engine, here) for engine in found.values()]
+    planned = _planned(found, here, cache(look))
+    rows = [_row(engine, here, planned.get(engine.name)) for engine in found.values()]
     if json_wanted:
         print_json(rows)
         return
@@ -50,7 +55,8 @@ def list_engines(json_wanted: bool) -> None:
     for title in ("name", "stage", "environment", "languages", "licence"):
         table.add_column(title, no_wrap=title == "name")
     for row in rows:
-        state = text(f"environment_{row['environment']}", language)
+        built, wanted = row["variant"], row["planned_variant"]
+        state = text(f"environment_{row['environment']}", language, built=built, wanted=wanted)
         languages = " ".join(row["languages"][:4]) + (" …" if len(row["languages"]) > 4 else "")
         table.add_row(row["name"], row["stage"], state, languages, row["licence"])
     Console().print(table)
@@ -60,18 +66,32 @@ def list_engines(json_wanted: bool) -> None:
 
 @command.command("build")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--variant", metavar="VARIANT", help="Which lock: cpu, cu13, …; else the plan's.")
+@click.option("--any-driver", is_flag=True, help="Even if this machine's NVIDIA driver cannot run it.")
 @as_json
-def build_engines(names: Sequence[str], json_wanted: bool) -> None:
+def build_engines(names: Sequence[str], variant: str | None, any_driver: bool, json_wanted: bool) -> None:
     """Make or update the environments of engines.
 
-    Without a NAME: of those that your configuration needs. Packages come from where pip would get them.
+    Without a NAME: of those that your configuration needs. Packages come from where pip would get them. A
+    variant that NVIDIA's driver here cannot run is refused before anything is downloaded; --any-driver builds
+    it all the same, for an image that runs elsewhere.
     """
     from ondam.models.registry import Registry
-    from ondam.supervisor.environment import build, variant_for
+    from ondam.planner.gpus import look
+    from ondam.supervisor.driver import gate
+    from ondam.supervisor.environment import build
+    from ondam.supervisor.stamp import locks
 
     here = places()
     found = _engines(here)
-    chosen = [_engine(name, found) for name in dict.fromkeys(names)] or _planned(found, here)
+    sight = cache(look)
+    planned = {} if variant and names else _planned(found, here, sight, needed=not names)
+    chosen = [_engine(name, found) for name in dict.fromkeys(names)] or [found[name] for name in planned]
+    variants = {e.name: variant or planned.get(e.name) or _variant(e, sight) for e in chosen}
+    for engine in chosen:
+        locks(engine, variants[engine.name])
+        if not any_driver:
+            gate(engine, variants[engine.name], sight)
     registry = Registry.from_pip()
 
     with _Display() as display:
@@ -80,7 +100,7 @@ def build_engines(names: Sequence[str], json_wanted: bool) -> None:
             progress = display.line(engine.name)
             outcome = build(
                 engine,
-                variant_for(engine),
+                variants[engine.name],
                 here,
                 registry=registry,
                 progress=progress,
@@ -93,7 +113,9 @@ def build_engines(names: Sequence[str], json_wanted: bool) -> None:
             outcomes = list(pool.map(one, chosen))
     if json_wanted:
         pairs = zip(chosen, outcomes, strict=True)
-        print_json([{**_row(engine, here), "outcome": outcome} for engine, outcome in pairs])
+        print_json(
+            [{**_row(engine, here, variants[engine.name]), "outcome": outcome} for engine, outcome in pairs]
+        )
         return
     for engine, outcome in zip(chosen, outcomes, strict=True):
         click.echo(text(f"build_{outcome}", reader_language(), engine=engine.name))
@@ -169,7 +191,10 @@ def _engine(name: str, found: Mapping[str, EngineFolder]) -> EngineFolder:
     raise EngineError("engine_unknown", name=name, near=near, known=", ".join(found))
 
 
-def _planned(found: Mapping[str, EngineFolder], here: Places) -> list[EngineFolder]:
+def _planned(
+    found: Mapping[str, EngineFolder], here: Places, sight: Callable[[], Sight], *, needed: bool = False
+) -> dict[str, str]:
+    """Engines of this machine's plan, each with its variant. Without a plan none, unless it is ``needed``."""
     from ondam.config import load
     from ondam.models.catalog import Catalog
     from ondam.models.lookup import WantedModels
@@ -177,26 +202,47 @@ def _planned(found: Mapping[str, EngineFolder], here: Places) -> list[EngineFold
     from ondam.planner.choose import choose
     from ondam.planner.probe import probe
 
-    store = Store(here.models)
-    wanted = WantedModels(Catalog.union(found, store.imported()), store)
-    plan = choose(probe(), load(here.config_file), found, wanted)
-    return [found[planned.engine] for planned in plan.launched]
+    try:
+        store = Store(here.models)
+        wanted = WantedModels(Catalog.union(found, store.imported()), store)
+        plan = choose(probe(sight()), load(here.config_file), found, wanted)
+    except OndamError:
+        if needed:
+            raise
+        return {}  # ondam doctor tells why; an engine can be listed and built all the same
+    return {planned.engine: planned.variant for planned in plan.launched}
 
 
-def _row(engine: EngineFolder, here: Places) -> dict[str, Any]:
-    from ondam.supervisor.environment import environment_folder, is_current, variant_for
+def _variant(engine: EngineFolder, sight: Callable[[], Sight]) -> str:
+    """For an engine that the plan does not use: what suits this machine."""
+    from ondam.supervisor.environment import variant_for
+
+    cards = sight().cards if engine.manifest.environment.drivers else ()
+    return variant_for(engine, cards[0].driver if cards else None)
+
+
+def _row(engine: EngineFolder, here: Places, planned: str | None) -> dict[str, Any]:
+    """``planned``: the variant that the plan wants; None where it does not use the engine."""
+    from ondam.supervisor.environment import environment_folder, is_current
     from ondam.supervisor.stamp import Stamp
 
     manifest, root = engine.manifest, environment_folder(engine.name, here)
-    if Stamp.read(root) is None:
+    stamp = Stamp.read(root)
+    if stamp is None:
         state = "missing"
+    elif planned not in (None, stamp.variant):
+        state = "other"
     else:
-        state = "current" if is_current(engine, variant_for(engine), here) else "stale"
+        known = stamp.variant in manifest.environment.locks
+        state = "current" if known and is_current(engine, stamp.variant, here) else "stale"
     return {
         "name": engine.name,
         "stage": manifest.stage,
         "protocol": manifest.protocol,
         "environment": state,
+        "variant": stamp.variant if stamp else None,
+        "planned_variant": planned,
+        "variants": list(manifest.environment.locks),
         "languages": manifest.capabilities.languages,
         "licence": manifest.licence,
         "folder": str(engine.path),

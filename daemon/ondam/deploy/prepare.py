@@ -19,8 +19,10 @@ from ondam.models.registry import Registry
 from ondam.models.store import Store
 from ondam.places import Places
 from ondam.planner.choose import choose
+from ondam.planner.gpus import look
 from ondam.planner.probe import probe
-from ondam.supervisor.environment import build, is_current, variant_for
+from ondam.supervisor.driver import gate
+from ondam.supervisor.environment import build, is_current
 from ondam.supervisor.manifest import EngineFolder, engine_roots, find_engines
 
 
@@ -40,21 +42,28 @@ def prepare(config: Config, places: Places, reporter: Reporter) -> None:
     engines = find_engines(engine_roots(places.user_engines))
     store = Store(places.models)
     catalog = Catalog.union(engines, store.imported())
-    plan = choose(probe(), config, engines, WantedModels(catalog, store))
+    sight = look()
+    plan = choose(probe(sight), config, engines, WantedModels(catalog, store))
+    for planned in plan.launched:
+        gate(engines[planned.engine], planned.variant, lambda: sight)
     cards = [*daemon_models()]
     cards += [catalog.card(p.model) for p in plan.launched if p.model in catalog.cards]
     registry = Registry.from_pip()
     with ThreadPoolExecutor(len(plan.launched) + 1, "prepare") as pool:
         work = [pool.submit(ensure, cards, store, registry, reporter)]
-        work += [pool.submit(_build, engines[p.engine], places, registry, reporter) for p in plan.launched]
+        work += [
+            pool.submit(_build, engines[p.engine], p.variant, places, registry, reporter)
+            for p in plan.launched
+        ]
     failures = [error for error in (job.exception() for job in work) if error is not None]
     # An explained failure says more to a person than an unexplained one that it may have caused.
     for error in sorted(failures, key=lambda e: not isinstance(e, OndamError)):
         raise error
 
 
-def _build(engine: EngineFolder, places: Places, registry: Registry, reporter: Reporter) -> None:
-    variant = variant_for(engine)
+def _build(
+    engine: EngineFolder, variant: str, places: Places, registry: Registry, reporter: Reporter
+) -> None:
     if is_current(engine, variant, places):
         return
     language = reader_language()

@@ -18,6 +18,7 @@ import filelock
 from ondam.errors import EngineError
 from ondam.messages import reader_language, text
 from ondam.places import Places
+from ondam.supervisor.driver import runnable
 from ondam.supervisor.launch import Home
 from ondam.supervisor.manifest import EngineFolder
 from ondam.supervisor.stamp import LEFT_OUT, STAMP, Stamp, kit, locks
@@ -53,11 +54,15 @@ class Mirrors(Protocol):
         """Variables for uv, to be laid over our own."""
 
 
-def variant_for(engine: EngineFolder) -> str:
-    """The platform variant of this machine. Raises EngineError when the engine has none."""
-    known = engine.manifest.environment.locks
+def variant_for(engine: EngineFolder, driver: str | None = None) -> str:
+    """The variant for this machine where no plan names one. Raises EngineError when the engine has none.
+
+    With NVIDIA's ``driver``: of those for its cards the newest that it can run.
+    """
+    environment = engine.manifest.environment
+    known = environment.locks
     wanted = {"darwin": "macos", "win32": "windows"}.get(sys.platform, "cpu")
-    for variant in (wanted, "cpu"):
+    for variant in (*runnable(environment, driver), wanted, "cpu"):
         if variant in known:
             return variant
     raise EngineError(
@@ -70,13 +75,20 @@ def environment_folder(name: str, places: Places) -> Path:
     return places.environments / name
 
 
-def installed(engine: EngineFolder, places: Places) -> Home:
-    """Where the engine's program is. Raises EngineError ``engine_not_built``."""
+def installed(engine: EngineFolder, places: Places, variant: str | None = None) -> Home:
+    """Where the engine's program is.
+
+    Raises EngineError ``engine_not_built``, or ``engine_other_variant`` when it was built for another
+    ``variant`` than the plan's.
+    """
     root = environment_folder(engine.name, places)
     home = _home(root, engine.name)
+    stamp = Stamp.read(root)
     # The folder is elsewhere when the environment was made for another version of Python.
-    if Stamp.read(root) is None or not home.folder.is_dir():
+    if stamp is None or not home.folder.is_dir():
         raise EngineError("engine_not_built", engine=engine.name, path=root)
+    if variant not in (None, stamp.variant):
+        raise EngineError("engine_other_variant", engine=engine.name, built=stamp.variant, wanted=variant)
     return home
 
 

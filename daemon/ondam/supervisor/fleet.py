@@ -8,6 +8,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from ondam.config import SupervisorConfig
 from ondam.places import Places
@@ -45,7 +46,7 @@ class Fleet:
         self._config = config
         self._engines = engines
         self._clock = clock or MonotonicClock()
-        self._find_home = find_home or (lambda engine: installed(engine, places))
+        self._find_home = find_home
         self._daemon = Identity.of(os.getpid())
         self._warden = Warden(places.runtime.name)
         self._keepers: dict[str, Keeper | Outside] = {}
@@ -61,7 +62,7 @@ class Fleet:
             self._keepers[planned.engine] = Keeper(
                 planned,
                 self._engines[planned.engine],
-                find_home=self._find_home,
+                find_home=self._find_home or partial(installed, places=self._places, variant=planned.variant),
                 places=self._places,
                 config=self._config,
                 clock=self._clock,

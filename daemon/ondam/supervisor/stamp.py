@@ -19,6 +19,9 @@ STAMP = "ondam-stamp.json"
 LAYOUT = 1
 """Raised when ``environment`` lays things out differently, so that every environment is made anew."""
 
+FIRST_VARIANT = "cpu"
+"""What a stamp without a variant is of: such stamps were written when there was no other."""
+
 LEFT_OUT = ("__pycache__", ".pytest_cache", MODELS)
 """Not copied: caches, and what only says which models exist."""
 
@@ -31,18 +34,13 @@ class Stamp:
     """Of the locks, the variant, the interpreter and the build's variables."""
     source: str
     """Of the kit and the engine's folder."""
+    variant: str = FIRST_VARIANT
+    """Which of the engine's locks."""
 
     @classmethod
     def wanted(cls, engine: EngineFolder, variant: str) -> Stamp:
         """What the environment should be made from now. Raises EngineError when there is no such variant."""
         environment = engine.manifest.environment
-        if variant not in environment.locks:
-            raise EngineError(
-                "engine_variant_unknown",
-                engine=engine.name,
-                variant=variant,
-                known=", ".join(environment.locks),
-            )
         packages = {
             "layout": LAYOUT,
             "variant": variant,
@@ -50,14 +48,14 @@ class Stamp:
             "locks": [hashlib.sha256(lock.read_bytes()).hexdigest() for lock in locks(engine, variant)],
             "build_env": environment.build_env,
         }
-        return cls(_hash(packages), _hash([*_files(kit()), *_files(engine.path)]))
+        return cls(_hash(packages), _hash([*_files(kit()), *_files(engine.path)]), variant)
 
     @classmethod
     def read(cls, environment: Path) -> Stamp | None:
         """What it was made from; None when it is not there, or was not finished."""
         try:
             values = json.loads((environment / STAMP).read_text("utf-8"))
-            return cls(values["packages"], values["source"])
+            return cls(values["packages"], values["source"], values.get("variant", FIRST_VARIANT))
         except (OSError, ValueError, KeyError, TypeError):
             return None  # half-built and not built are the same thing to everyone who asks
 
@@ -69,8 +67,18 @@ class Stamp:
 
 
 def locks(engine: EngineFolder, variant: str) -> list[Path]:
-    """The lock files of a variant in the order of installing: build tools first."""
+    """The lock files of a variant in the order of installing: build tools first.
+
+    Raises EngineError when there is no such variant.
+    """
     environment = engine.manifest.environment
+    if variant not in environment.locks:
+        raise EngineError(
+            "engine_variant_unknown",
+            engine=engine.name,
+            variant=variant,
+            known=", ".join(environment.locks),
+        )
     names = [environment.build_locks.get(variant), environment.locks[variant]]
     return [engine.path / name for name in names if name is not None]
 

@@ -11,6 +11,8 @@ from tests.unit.supervisor.test_environment import MANIFEST
 
 from ondam.cli.engines import command
 from ondam.errors import EngineError
+from ondam.messages import Phrase
+from ondam.planner.gpus import Card, Sight
 
 
 @pytest.fixture
@@ -56,6 +58,37 @@ def test_an_engine_is_built_brought_up_to_date_and_removed(toy: Path) -> None:
     assert json.loads(told("remove", "toy", "--json")) == {"name": "toy", "removed": True}
     assert state() == "missing"
     assert told("remove", "toy") == "toy had no environment.\n"
+
+
+def test_a_variant_is_built_by_name_once_the_driver_can_run_it(
+    toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = 'locks = { cpu = "requirements.lock", cu13 = "cu13.lock" }, drivers = { cu13 = "580" }'
+    (toy / "engine.toml").write_text(MANIFEST.replace('locks = { cpu = "requirements.lock" }', tables))
+    (toy / "cu13.lock").write_text("")
+    monkeypatch.setattr("ondam.planner.gpus.look", lambda: Sight(trouble=Phrase("gpu_none"), absent=True))
+    with pytest.raises(EngineError) as raised:
+        CliRunner().invoke(command, ["build", "toy", "--variant", "cu13"], catch_exceptions=False)
+    assert raised.value.code == "engine_driver_absent" and state() == "missing"
+    card = Card("A card", "580.1", "8.9", 1, 1, 0, None, None)
+    monkeypatch.setattr("ondam.planner.gpus.look", lambda: Sight((card,)))
+    (built,) = json.loads(told("build", "toy", "--json"))
+    assert (built["variant"], built["variants"]) == ("cu13", ["cpu", "cu13"])
+    (built,) = json.loads(told("build", "toy", "--variant", "cpu", "--json"))
+    assert (built["variant"], built["outcome"], built["environment"]) == ("cpu", "built", "current")
+
+
+def test_for_another_machine_any_driver_will_do(toy: Path) -> None:
+    tables = 'locks = { cu13 = "requirements.lock" }, drivers = { cu13 = "9999" }'
+    (toy / "engine.toml").write_text(MANIFEST.replace('locks = { cpu = "requirements.lock" }', tables))
+    assert told("build", "toy", "--variant", "cu13", "--any-driver") == "toy: environment built\n"
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_variant_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(EngineError) as raised:
+        CliRunner().invoke(command, ["build", "toy", "--variant", "cu99"], catch_exceptions=False)
+    assert str(raised.value) == 'The engine toy has no "cu99" variant; it has: cpu.'
 
 
 @pytest.mark.parametrize("verb", ["build", "remove", "logs"])

@@ -96,10 +96,10 @@ class Workshop:
         )
         return EngineFolder(self.folder, self.engine.manifest.model_copy(update={"environment": tables}))
 
-    def build(self, engine: EngineFolder | None = None) -> str:
+    def build(self, engine: EngineFolder | None = None, variant: str = "cpu") -> str:
         return build(
             engine or self.engine,
-            "cpu",
+            variant,
             self.places,
             registry=self.shelf,
             progress=self.steps,
@@ -249,6 +249,25 @@ def test_a_variant_that_the_engine_does_not_have_is_named(shop: Workshop) -> Non
         Stamp.wanted(shop.engine, "cu99")
     assert raised.value.facts["known"] == "cpu"
     assert variant_for(shop.engine) == "cpu"
+
+
+def test_an_environment_of_another_variant_is_told_and_replaced(shop: Workshop) -> None:
+    tables = 'locks = { cpu = "requirements.lock", cu13 = "cu13.lock" }, drivers = { cu13 = "580" }'
+    (shop.folder / "engine.toml").write_text(
+        MANIFEST.replace('locks = { cpu = "requirements.lock" }', tables)
+    )
+    (shop.folder / "cu13.lock").write_text("")
+    assert shop.build() == "built"
+    assert installed(shop.engine, shop.places, "cpu") == installed(shop.engine, shop.places)
+    with pytest.raises(EngineError) as raised:
+        installed(shop.engine, shop.places, "cu13")
+    told = raised.value.message("en")
+    assert told.text == 'The environment of toy was built for "cpu"; the plan wants "cu13".'
+    assert told.next == "ondam engines build toy --variant cu13"
+    assert shop.build(variant="cu13") == "built"
+    assert is_current(shop.engine, "cu13", shop.places) and not is_current(shop.engine, "cpu", shop.places)
+    found = Stamp.read(shop.places.environments / "toy")
+    assert found is not None and found.variant == "cu13"
 
 
 def test_a_display_that_fails_does_not_leave_uv_running(shop: Workshop) -> None:
