@@ -92,6 +92,9 @@ def test_other_engines_are_compared_side_by_side_with_a_daemon_each(tmp_path: Pa
     other = told["against"]
     assert [told["conditions"]["max_tokens"], other["conditions"]["max_tokens"]] == [64, 20]
     assert told["conditions"]["run"]["engines_resident"] == "both sets at once"
+    memory = told["conditions"]["run"]["memory_mib"]
+    assert memory["a"]["daemon"] > 50 < memory["b"]["daemon"], "a daemon each"
+    assert len(told["conditions"]["run"]["interleaved"]) == 4
     sides = (told["turns"][0], other["turns"][0])
     assert sides[0]["conditions"] == told["conditions"]["name"] != sides[1]["conditions"]
     assert sides[0]["clip"] == sides[1]["clip"]

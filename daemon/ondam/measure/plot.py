@@ -25,6 +25,9 @@ ROW, BAR = 64, 20
 
 DOT = 3.0
 
+LONGEST_LINE, LONGEST_NAME = 125, 48
+"""Characters of a line that fits the width, and of a name that somebody else gave."""
+
 MOST_DOTS = 1500
 """Of more turns, so many at even ranks are drawn: the shape is the same, and the file stays small."""
 
@@ -58,6 +61,7 @@ def _style() -> str:
     """No variables: only browsers know those, and a plot is also looked at elsewhere."""
     shapes = (
         "text { font: 13px system-ui, sans-serif; } text.small { font-size: 10.5px; }"
+        " text.small { paint-order: stroke; stroke-width: 3px; stroke-linejoin: round; }"
         " .title { font-weight: 600; } circle { fill-opacity: 0.65; } .median { stroke-width: 2; }"
         " .p95 { stroke-dasharray: 2 2; } line.budget { stroke-dasharray: 4 3; }"
     )
@@ -67,7 +71,7 @@ def _style() -> str:
 def _colours(of: Mapping[str, str]) -> str:
     return (
         f"text {{ fill: {of['ink']}; }} .paper {{ fill: {of['paper']}; }}"
-        f" text.faint {{ fill: {of['faint']}; }}"
+        f" text.faint {{ fill: {of['faint']}; }} text.small {{ stroke: {of['paper']}; }}"
         f" .rule {{ stroke: {of['rule']}; }} .median, .p95 {{ stroke: {of['ink']}; }}"
         f" .a {{ fill: {of['a']}; }} .b {{ fill: {of['b']}; }}"
         f" circle.cold {{ fill: none; stroke: {of['cold']}; }}"
@@ -80,6 +84,7 @@ class Group:
     """Turns of one side and one population."""
 
     label: str
+    count: str
     look: str
     """``a``, ``b`` or ``cold``, as in the style."""
     turns: Sequence[Mapping[str, Any]]
@@ -107,8 +112,10 @@ class _Drawing:
         self._y = 30.0
         self._text(20, title, "title")
         self._y += 18
-        self._text(20, _conditions(result["conditions"]), "faint")
-        self._y += 14
+        for line in (*_conditions(result["conditions"]), *_profiles(result)):
+            self._text(20, line, "faint")
+            self._y += 17
+        self._y -= 3
         groups = list(self._groups(result))
         for key, name in (("first_audio_ms", "plot_first_audio"), ("answer_ms", "plot_answer")):
             budget = run["budget_ms"] if key == "first_audio_ms" else None
@@ -127,9 +134,9 @@ class _Drawing:
             for population in reversed(POPULATIONS):
                 turns = [turn for turn in answered if turn.get("population", "settled") == population]
                 if turns:
-                    words = [label, self._say(f"report_population_{population}"), f"n={len(turns)}"]
+                    words = [label, self._say(f"report_population_{population}")]
                     shown = look if population == "settled" else "cold"
-                    yield Group(" · ".join(word for word in words if word), shown, turns)
+                    yield Group(" · ".join(word for word in words if word), f"n={len(turns)}", shown, turns)
 
     def _distribution(self, groups: Sequence[Group], key: str, name: str, budget: float | None) -> None:
         rows = [(g, sorted(t[key] for t in g.turns if t.get(key) is not None)) for g in groups]
@@ -155,7 +162,8 @@ class _Drawing:
             self._text(x + 4, self._say("plot_budget", budget=f"{budget:g}"), "budget", y=top - 8)
         for group, values in rows:
             middle = self._y + ROW / 2 + 5
-            self._text(20, group.label, "", y=middle + 4)
+            self._text(20, group.label, "", y=middle - 3)
+            self._text(20, group.count, "faint", y=middle + 13)
             self._dots(values, until, scale, middle, group.look)
             figures = distribution(values)
             for percentile, look, label_at in (("p50", "median", -21), ("p95", "p95", 28)):
@@ -194,7 +202,7 @@ class _Drawing:
         until = _round_up(max(first, 1.0))
         scale = (WIDTH - LEFT - RIGHT) / until
         self._y += 26
-        told = self._say("plot_median", side=side, first=f"{first:.0f}", clip=turn.get("clip") or "–")
+        told = self._say("plot_median", side=side, first=f"{first:.0f}", clip=_short(turn.get("clip") or "–"))
         self._text(20, told, "title")
         self._y += 8
         top = self._y
@@ -261,21 +269,38 @@ def _sides(result: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, A
     yield "b", "B", other
 
 
-def _conditions(told: Mapping[str, Any]) -> str:
+def _profiles(result: Mapping[str, Any]) -> Iterator[str]:
+    """What A and B stand for."""
+    if (other := result.get("against")) is not None:
+        for side, of in (("A", result), ("B", other)):
+            yield _short(f"{side}: {of.get('profile') or 'shipped'}", LONGEST_LINE)
+
+
+def _short(name: object, longest: int = LONGEST_NAME) -> str:
+    told = str(name)
+    return told if len(told) <= longest else told[: longest - 1] + "…"
+
+
+def _conditions(told: Mapping[str, Any]) -> Iterator[str]:
     engines = told.get("engines") or {}
     run = told["run"]
-    models = [str(engine.get("model") or engine.get("name"))[:40] for engine in engines.values()]
+    models = [_short(engine.get("model") or engine.get("name")) for engine in engines.values()]
     if run.get("stub_ms"):
         models = ["stub " + ",".join(f"{key}={ms:g}" for key, ms in run["stub_ms"].items())]
     load = f"load {run['load_average_before']}–{run['load_average_after']}"
     parts = [
-        *models,
         f"{told.get('cores', '–')} cores",
         load,
         f"seed {run['seed']}",
         f"{told.get('version', '')}",
     ]
-    return " · ".join(part for part in parts if part)
+    rest = " · ".join(part for part in parts if part)
+    one = " · ".join([*models, rest])
+    if len(one) <= LONGEST_LINE:
+        yield one
+    else:
+        yield _short(" · ".join(models), LONGEST_LINE)
+        yield rest
 
 
 def _round_up(value: float) -> float:

@@ -50,6 +50,11 @@ def recordings(folder: Path | None, language: Language) -> list[Recording]:
     return [_recording(str(path.relative_to(folder)), words, partial(_file, path)) for path, words in told]
 
 
+def wavs(folder: Path) -> list[Path]:
+    """Of a folder, by name; recorders for Windows write ``.WAV``."""
+    return sorted(path for path in folder.glob("*") if path.suffix.lower() == ".wav")
+
+
 def sentences(path: Path, language: Language) -> list[str]:
     """One a line; empty lines do not count. Raises AudioError."""
     found = [line.strip() for line in _text(path).splitlines() if plain(line, language)]
@@ -72,7 +77,7 @@ def _file(path: Path) -> Audio:
 
 
 def _beside(folder: Path, language: Language) -> Iterator[tuple[Path, str]]:
-    for wav in sorted(folder.glob("*.wav")):
+    for wav in wavs(folder):
         transcript = wav.with_suffix(".txt")
         if not transcript.exists():
             raise AudioError("quality_no_transcript", path=wav, wanted=transcript.name)

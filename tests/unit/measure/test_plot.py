@@ -88,3 +88,29 @@ def test_a_clip_named_like_markup_stays_a_name() -> None:
     given = turns(600)
     given[0]["clip"] = "</text><script>&\x00.wav"
     assert any("</text><script>&.wav" in each for each in words(drawn(result(given))))
+
+
+def test_sides_are_named_above_and_counts_stand_below_their_label() -> None:
+    given = result(turns(600, population="cold"), turns(900))
+    given["profile"] = "shipped"
+    given["against"]["profile"] = "endpoint.mode=silence," * 20
+    told = words(drawn(given))
+    assert "A: shipped" in told
+    assert any(line.startswith("B: endpoint.mode=silence,") and len(line) == 125 for line in told)
+    assert told.count("n=1") == 4
+    # 240 pixels stand left of the axis, some 7 to a character.
+    assert max(len(line) for line in told if line.startswith(("A · ", "B · "))) <= 34
+
+
+def test_long_names_stay_on_the_paper() -> None:
+    given = result(turns(600))
+    given["turns"][0]["clip"] = "x" * 300
+    given["conditions"]["engines"] = {stage: {"model": stage * 30} for stage in ("stt", "llm", "tts")}
+    assert max(map(len, words(drawn(given)))) <= 125
+
+
+def test_figures_on_a_line_have_a_rim_of_paper() -> None:
+    style = drawn(result(turns(600))).find(f"{SVG}style")
+    assert style is not None
+    assert "paint-order: stroke" in (style.text or "")
+    assert "text.small { stroke: #14181c; }" in (style.text or "")

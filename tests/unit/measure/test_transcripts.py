@@ -8,7 +8,7 @@ import pytest
 
 from ondam.audio import write_wav
 from ondam.errors import AudioError
-from ondam.measure.transcripts import recordings, sentences
+from ondam.measure.transcripts import recordings, sentences, wavs
 from ondam.types import Audio
 
 
@@ -38,6 +38,13 @@ def test_words_stand_beside_each_recording(tmp_path: Path) -> None:
         ("b.wav", "Good night.", 0.5),
     ]
     assert (found[0].audio().rate_hz, len(found[0].audio().samples)) == (16_000, 8_000)
+
+
+def test_recorders_that_write_capitals_are_understood(tmp_path: Path) -> None:
+    wav(tmp_path / "A 방.WAV").with_suffix(".txt").write_text("Hello.", "utf-8")
+    (tmp_path / "notes.md").write_text("no sound", "utf-8")
+    assert [path.name for path in wavs(tmp_path)] == ["A 방.WAV"]
+    assert [one.words for one in recordings(tmp_path, "en")] == ["Hello."]
 
 
 def test_or_in_one_list(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ def questions(folder: Path | None, language: Language) -> list[Question]:
     from ondam.control.sound import decode
     from ondam.measure.bench import Question
     from ondam.measure.clips import clips
+    from ondam.measure.transcripts import wavs
     from ondam.types import HEARING_RATE_HZ
 
     if folder is None:
@@ -31,7 +32,7 @@ def questions(folder: Path | None, language: Language) -> list[Question]:
             )
             for clip in clips(language)
         ]
-    found = sorted(folder.glob("*.wav"))
+    found = wavs(folder)
     if not found:
         raise AudioError("bench_no_clips", path=folder)
     return [

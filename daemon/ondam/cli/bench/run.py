@@ -65,7 +65,7 @@ class Bench:
                 await running.enter_async_context(stub_engines(self.folder, self.stub_ms))
             clients = [await self._daemon(running, "a", self.here, None)]
             if self.sides.b is not None and self.sides.apart:
-                await self._refuse_without_memory(clients[0])
+                _refuse_without_memory(await clients[0].status(), self.sides.differ)
                 home, there = running.enter_context(home_beside(self.here))
                 clients.append(await self._daemon(running, "b", there, home))
                 return await self._measured(clients, [self.here, there])
@@ -91,17 +91,6 @@ class Bench:
         answering = replace(profile, config=started.config)
         self.sides = replace(self.sides, a=answering) if side == "a" else replace(self.sides, b=answering)
         return started.client
-
-    async def _refuse_without_memory(self, client: Client) -> None:
-        status = await client.status()
-        rss: Sequence[Any] = [status["conditions"].get("daemon_rss_mib")]  # Any: conditions are JSON
-        used = sum(mib or 0.0 for mib in (*rss, *(engine["rss_mib"] for engine in status["engines"])))
-        left = psutil.virtual_memory().available / 2**20
-        if left < MEMORY_BESIDE * used:
-            keys = ", ".join(self.sides.differ)
-            raise EngineError(
-                "bench_no_room", keys=keys, needed=round(MEMORY_BESIDE * used), left=round(left)
-            )
 
     async def _measured(self, clients: Sequence[Client], homes: Sequence[Places]) -> Told:
         from rich.console import Console
@@ -178,11 +167,11 @@ class Bench:
             _named(run.against, other, b.conversation)
             settings = b.conversation or {}
             against = {"profile": b.name, "settings": settings, "conditions": other}
-        conditions["run"] = self._run_conditions(run, began)
+        conditions["run"] = self._run_conditions(run, began, statuses)
         made = run.as_json(budget_ms=budget_ms, against=against)
         return {"bench": FORMAT, "conditions": conditions, "profile": a.name, **made}
 
-    def _run_conditions(self, run: Run, began: Moment) -> Told:
+    def _run_conditions(self, run: Run, began: Moment, statuses: Sequence[Any]) -> Told:
         from ondam.measure.bench import order
         from ondam.measure.distribution import distribution, is_answered
 
@@ -214,11 +203,28 @@ class Bench:
             told["differ"] = list(self.sides.differ)
             if self.prompt and self.sides.apart:
                 told["tools_sent_against"] = self._tools_sent.get("b")
+            told["memory_mib"] = {
+                side: _memory(status) for side, status in zip(("a", "b"), statuses, strict=False)
+            }
             told["engines_resident"] = "both sets at once" if self.sides.apart else "one set"
             told["settled_turns_against"] = sum(1 for turn in run.against if turn.get("settled"))
         if self.stub_ms:
             told["stub_ms"] = dict(self.stub_ms)
         return told
+
+
+def _memory(status: Mapping[str, Any]) -> dict[str, float | None]:
+    """MiB resident: of the daemon and of each of its engines; None of one outside."""
+    daemon: float | None = status["conditions"].get("daemon_rss_mib")
+    return {"daemon": daemon, **{engine["name"]: engine["rss_mib"] for engine in status["engines"]}}
+
+
+def _refuse_without_memory(status: Mapping[str, Any], differ: Sequence[str]) -> None:
+    used = sum(mib or 0.0 for mib in _memory(status).values())
+    left = psutil.virtual_memory().available / 2**20
+    if left < MEMORY_BESIDE * used:
+        needed = round(MEMORY_BESIDE * used)
+        raise EngineError("bench_no_room", keys=", ".join(differ), needed=needed, left=round(left))
 
 
 FORMAT = 1

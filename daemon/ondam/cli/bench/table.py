@@ -60,6 +60,10 @@ def draw(result: Mapping[str, Any]) -> None:
             load=facts["load_average_after"],
         )
     )
+    memory = facts.get("memory_mib") or {}
+    if len(memory) > 1:
+        sums = {side: round(sum(mib or 0.0 for mib in of.values())) for side, of in memory.items()}
+        console.print(text("bench_both_resident", language, **sums))
     for figure, told in result.get("comparison", {}).items():
         console.print(verdict(figure, told), style="bold" if told["verdict"] != "none" else "")
     if (stopped := result.get("stopped")) is not None:
