@@ -217,6 +217,27 @@ async def test_a_daemon_that_dies_leaves_what_was_measured(
     assert len(done.json["turns"]) == done.json["first_audio_ms"]["n"] == 2
 
 
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ((), "llama_server did not start, so nothing was measured"),
+        (("--ab", "shipped", "drafts.after_ms=96"), "llama_server did not start for side A (shipped)"),
+    ],
+)
+async def test_an_engine_that_failed_is_named_with_its_side_and_the_end_of_its_log(
+    daemon: FakeDaemon, ondam: Ondam, monkeypatch: pytest.MonkeyPatch, others: tuple[str, ...], said: str
+) -> None:
+    status = daemon.status()
+    status["engines"][1]["state"] = "failed"
+    status["engines"][1]["faults"] = [{"code": "engine_down", "text": "It ended with status 1.", "next": ""}]
+    monkeypatch.setattr(daemon, "status", lambda: status)
+    done = await ondam("bench", "--language", "en", "--turns", "2", *others)
+    assert done.code == 6
+    assert said in done.err
+    assert "It ended with status 1.\nloaded\nready" in done.err
+    assert not [call for call in daemon.asked if call[0] == "wav_turn"]
+
+
 async def test_turns_before_the_engines_settled_are_pointed_out(
     daemon: FakeDaemon, ondam: Ondam, monkeypatch: pytest.MonkeyPatch
 ) -> None:

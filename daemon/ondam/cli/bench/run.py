@@ -15,7 +15,7 @@ import psutil
 
 from ondam.cli.bench.profile import Sides
 from ondam.cli.bench.questions import without_words
-from ondam.cli.bench.started import Wanted
+from ondam.cli.bench.started import Wanted, refuse_failed
 from ondam.cli.own_daemon import home_beside
 from ondam.errors import ControlError, EngineError
 from ondam.messages import reader_language, text
@@ -87,6 +87,7 @@ class Bench:
             prompt=self.prompt,
             waits_only=bool(self.stub_ms),
         ).start(running)
+        await refuse_failed(started.client, side.upper() if self.sides.b is not None else "", profile.name)
         self._tools_sent[side] = started.tools_sent
         answering = replace(profile, config=started.config)
         self.sides = replace(self.sides, a=answering) if side == "a" else replace(self.sides, b=answering)

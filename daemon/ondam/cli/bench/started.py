@@ -13,6 +13,7 @@ import click
 from ondam.cli.bench.profile import toml
 from ondam.cli.own_daemon import own_daemon, until_ready
 from ondam.cli.terminal import say
+from ondam.errors import EngineError
 from ondam.messages import reader_language
 
 if TYPE_CHECKING:
@@ -29,6 +30,23 @@ class Started:
     client: Client
     config: Config
     tools_sent: ToolsSent | None
+
+
+LOG_LINES = 6
+"""Of an engine that did not start."""
+
+
+async def refuse_failed(client: Client, side: str, profile: str) -> None:
+    """Raise EngineError where an engine that is wanted failed: with the end of its log, which may be gone
+    with the daemon, and which of two sides it is. A spare voice would not be the engine that was asked for."""
+    for engine in (await client.status())["engines"]:
+        if engine["state"] != "failed" or engine["spare"]:
+            continue
+        told = [fault["text"] for fault in engine["faults"]]
+        if not engine["outside"]:
+            told += (await client.engine_log(engine["name"], LOG_LINES)).splitlines()
+        facts = {"engine": engine["name"], "tail": "\n".join(told), "profile": profile or "shipped"}
+        raise EngineError("bench_side_failed" if side else "bench_engine_failed", side=side, **facts)
 
 
 @dataclass(frozen=True, slots=True)
