@@ -44,6 +44,11 @@ class Places:
         """One folder per engine: its virtual environment."""
         return self.data / "environments"
 
+    def engine_cache(self, engine: str) -> Path:
+        """What an engine computes once for this machine and keeps (``ondam engines warm``); it makes it
+        itself."""
+        return self.data / "caches" / engine
+
     @property
     def user_engines(self) -> Path:
         """Engine folders that the user adds; found beside those in the package."""

@@ -70,6 +70,7 @@ def launch(
         "threads": str(planned.threads),
         "language": planned.language,
         "options": json.dumps(planned.options, ensure_ascii=False),
+        "cache": str(places.engine_cache(planned.engine)),
     }
 
     def filled(text: str) -> str:

@@ -25,6 +25,8 @@ class Launch(Table):
     command: list[str] = pydantic.Field(min_length=1)
     once: list[str] = pydantic.Field(default=[])
     """One job in a process of its own, stdin to stdout, for ``ondam bench --cold``; see docs/engines.md."""
+    warm: list[str] = pydantic.Field(default=[])
+    """What is computed once for this machine, for ``ondam engines warm``; see docs/engines.md."""
     env: dict[str, str] = pydantic.Field(default={})
 
 
@@ -64,6 +66,11 @@ class Needs(Table):
 
     devices: list[Literal["cpu", "cuda", "metal", "vulkan"]] = pydantic.Field(default=["cpu"])
     minimum_driver: str | None = None
+    """Lowest major version of NVIDIA's driver, where ``environment.drivers`` does not say."""
+    several_cards: bool = False
+    """Whether one model can lie over several cards; its device is then ``cuda`` without a number."""
+    spills: bool = False
+    """Whether experts that do not fit on the card can lie in the main memory."""
     memory_mib: int
     """Resident memory with the embedded model; ``ondam plan`` corrects it by measuring."""
 

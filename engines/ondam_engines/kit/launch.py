@@ -28,6 +28,9 @@ class Launch:
     """``ko`` or ``en``: what the warm-up and requests without a language use."""
     options: dict[str, Any] = field(default_factory=dict)
     """The manifest's options with the user's on top."""
+    cache: Path | None = None
+    """A folder of the engine's own that is kept: what it computes once for this machine. May not exist
+    yet."""
 
 
 def parse(argv: Sequence[str] | None = None) -> Launch:
@@ -45,6 +48,7 @@ def parse(argv: Sequence[str] | None = None) -> Launch:
     parser.add_argument("--threads", type=_at_least_one, default=1)
     parser.add_argument("--language", default="en")
     parser.add_argument("--options", type=_table, default={})
+    parser.add_argument("--cache", type=_path_or_none, default=None)
     return Launch(**vars(parser.parse_args(argv)))
 
 

@@ -66,8 +66,10 @@ class TtsService:
 
     def info(self) -> Event:
         """The answer to ``describe``."""
-        voices = [(voice.name, [voice.language]) for voice in self._model.voices]
-        return info("tts", self._model.name, self._model.version, "voices", voices)
+        voices: dict[str, list[str]] = {}
+        for voice in self._model.voices:
+            voices.setdefault(voice.name, []).append(voice.language)
+        return info("tts", self._model.name, self._model.version, "voices", list(voices.items()))
 
     def intake(self, limits: Limits) -> TtsIntake:
         """For a new connection."""
@@ -106,11 +108,11 @@ class TtsIntake:
             raise RequestError("bad_request", "a voice's name must be a string")
         known = [voice.language for voice in self._model.voices]
         language = language_of(wanted.get("language"), known, self._default_language)
-        for voice in self._model.voices:
-            if voice.name == name:
-                return voice
-        # A voice of another server: what counts is that the language is right.
-        return next(voice for voice in self._model.voices if voice.language == language)
+        # A voice may speak several languages; one that does not speak this one was asked for by name.
+        named = [voice for voice in self._model.voices if voice.name == name]
+        # None: a voice of another server; what counts is that the language is right.
+        able = [voice for voice in named or self._model.voices if voice.language == language]
+        return able[0] if able else named[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,10 +63,14 @@ class ScriptedTts:
             [text.encode("utf-16-le")]
         )
         self.asked: list[tuple[str, str]] = []
+        """Text and name of the voice."""
+        self.spoken: list[tuple[str, str]] = []
+        """Name and language of the voice."""
 
     def synthesize(self, text: str, voice: Voice, cancel: Cancel) -> Iterator[bytes]:
         """Remembers what it was asked, and says it."""
         self.asked.append((text, voice.name))
+        self.spoken.append((voice.name, voice.language))
         return self.say(text, cancel)
 
 

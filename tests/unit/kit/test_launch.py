@@ -12,11 +12,12 @@ LEAST = ["--socket", "/run/a.sock", "--report", "/run/a.json"]
 def test_every_placeholder_arrives() -> None:
     given = [
         *LEAST, "--model", "/models/a", "--model-id", "a", "--device", "cuda:0", "--threads", "4",
-        "--language", "ko", "--options", '{"speed": 1.2}',
+        "--language", "ko", "--options", '{"speed": 1.2}', "--cache", "/data/caches/a",
     ]  # fmt: skip
     assert launch.parse(given) == launch.Launch(
-        Path("/run/a.sock"), Path("/run/a.json"), Path("/models/a"), "a", "cuda:0", 4, "ko", {"speed": 1.2}
-    )
+        Path("/run/a.sock"), Path("/run/a.json"), Path("/models/a"), "a", "cuda:0", 4, "ko", {"speed": 1.2},
+        Path("/data/caches/a"),
+    )  # fmt: skip
 
 
 def test_an_engine_without_weights_gets_none() -> None:

@@ -12,6 +12,7 @@ from tests.unit.kit.models import FORM, ScriptedTts
 
 from ondam_engines.kit.cancel import Cancel
 from ondam_engines.kit.limits import LIMITS
+from ondam_engines.kit.tts import Voice
 
 
 async def test_a_synthesis_is_start_chunks_stop_with_what_was_measured(
@@ -85,6 +86,34 @@ async def test_a_voice_is_chosen_by_name_then_language_then_launch(
     await client.send("synthesize", {"text": "a", "voice": voice})
     await client.until("audio-stop")
     assert tts.asked == [("a", chosen)]
+
+
+@pytest.mark.parametrize(
+    ("voice", "chosen"),
+    [
+        (None, ("Yuna", "ko")),
+        ({"language": "en"}, ("Yuna", "en")),
+        ({"name": "Mina", "language": "en-US"}, ("Mina", "en")),
+        ({"name": "Mina"}, ("Mina", "ko")),
+        ({"name": "Joe", "language": "ko"}, ("Joe", "en")),
+    ],
+)
+async def test_a_voice_of_several_languages_speaks_the_one_that_is_asked_for(
+    serve: Serve, tts: ScriptedTts, voice: object, chosen: tuple[str, str]
+) -> None:
+    both = [Voice(name, language) for name in ("Yuna", "Mina") for language in ("ko", "en")]
+    tts.voices = [*both, Voice("Joe", "en")]
+    client = await (await serve(tts))()
+    await client.send("describe")
+    (program,) = (await client.next()).data["tts"]
+    assert [(told["name"], told["languages"]) for told in program["voices"]] == [
+        ("Yuna", ["ko", "en"]),
+        ("Mina", ["ko", "en"]),
+        ("Joe", ["en"]),
+    ]
+    await client.send("synthesize", {"text": "a", "voice": voice})
+    await client.until("audio-stop")
+    assert tts.spoken == [chosen]
 
 
 async def test_control_characters_do_not_reach_the_model(serve: Serve, tts: ScriptedTts) -> None:

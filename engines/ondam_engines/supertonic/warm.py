@@ -1,0 +1,60 @@
+"""Makes what TensorRT needs for this model on this card: ``ondam engines warm supertonic``.
+
+Prints ``[done/total] what`` for each step. Ends with status 1 and one line on stderr where it cannot be made.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from ondam_engines.kit.launch import Launch, parse
+from ondam_engines.kit.onnx_sessions import ProviderRefused, parse_device
+from ondam_engines.supertonic import serve
+from ondam_engines.supertonic.networks import NAMES
+from ondam_engines.supertonic.profiles import LADDER, LONGEST_SHAPE, SHORTEST
+from ondam_engines.supertonic.settings import Settings
+
+SHAPES = (SHORTEST, LONGEST_SHAPE, *LADDER)
+"""The ends first: where TensorRT was not given a shape (inside a graph that it cuts in two), it widens what
+it is prepared for to what it sees, and everything else lies between."""
+
+
+def warm(launch: Launch, say: Callable[[int, int, str], None]) -> None:
+    """Build, or find that nothing has to be built. Raises ProviderRefused, ValueError, OSError."""
+    settings = Settings.of(launch.options, launch.device)
+    kind, card = parse_device(settings.opens(launch.device))
+    if kind != "tensorrt":
+        say(1, 1, f"nothing to prepare on {launch.device} with {kind}")
+        return
+    prepared = serve.prepare(launch, settings, card)
+    if prepared.made:
+        say(1, 1, "prepared already")
+        return
+    total = 1 + len(NAMES) * len(SHAPES)
+    say(0, total, "TensorRT builds its engines, minutes for each of four networks")
+    prepared.begin()
+    model = serve.Supertonic(launch, building=prepared)
+    for done, (name, shape) in enumerate(((name, shape) for name in NAMES for shape in SHAPES), 1):
+        say(done, total, f"{name}, {shape.ids} units of text, {shape.frames} frames of sound")
+        model.compute(name, shape)
+    prepared.mark()
+    say(total, total, f"prepared in {prepared.folder}")
+
+
+def main() -> int:
+    """The whole command."""
+    launch = parse()
+    began = time.monotonic()
+    try:
+        warm(launch, lambda done, total, what: print(f"[{done}/{total}] {what}", flush=True))
+    except (ProviderRefused, ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"took {time.monotonic() - began:.0f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
