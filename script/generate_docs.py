@@ -122,6 +122,7 @@ HAPPENINGS: dict[str, events.Event] = {
     "SpeechResumed": events.SpeechResumed(1),
     "SpeechSure": events.SpeechSure(1),
     "UtteranceFull": events.UtteranceFull(1),
+    "PieceHeard (nothing)": events.PieceHeard(1, TURN, ""),
     "MicrophoneLost": events.MicrophoneLost(1),
     "Transcribed (words)": events.Transcribed(1, DRAFT, "q"),
     "Transcribed (nothing)": events.Transcribed(1, DRAFT, ""),

@@ -21,6 +21,7 @@ from ondam.dialog.actions import (
     Duck,
     EndTurn,
     Excuse,
+    HandOn,
     Hold,
     JudgePause,
     OpenUtterance,
@@ -40,6 +41,7 @@ from ondam.dialog.events import (
     MicrophoneLost,
     ModeSet,
     Pause,
+    PieceHeard,
     Pressed,
     Released,
     SayRequested,
@@ -55,8 +57,9 @@ from ondam.pipeline.context import Context
 from ondam.pipeline.detect import Detector
 from ondam.pipeline.gate import Gate
 from ondam.pipeline.phrases import Fillers, Phrases
+from ondam.pipeline.pieces import Pieces
 from ondam.pipeline.ports import EndOfTurn, Engines, Message, Microphone, Speaker, VoiceActivity
-from ondam.pipeline.recognize import mark_last_voice
+from ondam.pipeline.recognize import mark_last_voice, recognize_alone
 from ondam.pipeline.respond import prefill, prompt
 from ondam.pipeline.runner import DraftRunner
 from ondam.speech.canned import CannedAnswers
@@ -124,12 +127,14 @@ class Session:
         """Computes what the next question will follow."""
         self._turns: dict[TurnId, Turn] = {}
         self._runners: dict[DraftId, DraftRunner] = {}
-        self._leaving: list[DraftRunner] = []
+        self._leaving: list[DraftRunner | Pieces] = []
         """Those of turns that are over, for as long as they take to let go of the engines."""
         self._early: set[DraftId] = set()
         """Drafts that were begun before their turn's endpoint."""
         self._utterances: dict[TurnId, Utterance] = {}
         """What was said in the turns under way, as far as it is over."""
+        self._pieces: dict[TurnId, Pieces] = {}
+        """What was handed on of long utterances before their ends."""
         self._judging: set[asyncio.Task[None]] = set()
         self._waiting: dict[TurnId, asyncio.Future[Turn]] = {}
         self._underruns = speaker.underruns
@@ -320,8 +325,9 @@ class Session:
             case JudgePause():
                 self._judge(action)
             case Recognize():
-                added = self._detector.added() if action.added else None
-                self._new_runner(action.turn, action.draft).recognize(self._detector.so_far(), added)
+                self._recognize(action)
+            case HandOn():
+                self._hand_on(action.turn)
             case Respond():
                 self._stop_computing_ahead()
                 runner = self._runners.get(action.draft) or self._new_runner(action.turn, action.draft)
@@ -350,6 +356,23 @@ class Session:
                 self._end(action)
             case _:
                 assert_never(action)
+
+    def _recognize(self, action: Recognize) -> None:
+        added = self._detector.added() if action.added else None
+        pieces = self._pieces.get(action.turn)
+        before = partial(pieces.words, len(pieces)) if pieces else None
+        self._new_runner(action.turn, action.draft).recognize(self._detector.so_far(), added, before)
+
+    def _hand_on(self, turn: TurnId) -> None:
+        def told(text: str) -> None:
+            self.handle(PieceHeard(self._clock(), turn, text))
+
+        async def words(said: Utterance) -> str:
+            return await recognize_alone(said, self._engines, self._language, self._names())
+
+        if turn not in self._pieces:
+            self._pieces[turn] = Pieces(words, told)
+        self._pieces[turn].add(self._detector.hand_on())
 
     def _commit(self, action: Commit) -> None:
         runner = self._runners[action.draft]
@@ -469,6 +492,10 @@ class Session:
             self._gate.end(action.draft)
         turn = self._runners[action.draft].turn if action.draft in self._runners else begun
         llm_calls = sum(r.turn.llm_calls for r in self._runners.values() if r.turn.id == action.turn)
+        pieces = self._pieces.pop(action.turn, None)
+        if pieces is not None:
+            pieces.cancel()
+            self._leaving.append(pieces)
         gone = [r for r in self._runners.values() if r.turn.id == action.turn]
         self._leaving = [r for r in (*self._leaving, *gone) if r.busy]
         self._runners = {d: r for d, r in self._runners.items() if r not in gone}
@@ -479,6 +506,7 @@ class Session:
             turn.draft_tokens, turn.taken_back = begun.draft_tokens, begun.taken_back
         turn.llm_calls = llm_calls
         mark_last_voice(turn, self._utterances.pop(action.turn, Utterance(())))
+        turn.utterance_s += pieces.seconds if pieces is not None else 0.0
         turn.outcome = action.outcome
         if action.outcome == "not_addressed":
             turn.transcript = None  # it is nobody's business

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,11 @@ from ondam import messages
 from ondam.audio import WavMicrophone, WavSpeaker
 from ondam.config import load
 from ondam.dialog.history import Exchange
+from ondam.errors import EngineError
 from ondam.journal.turn import Turn
+from ondam.pipeline.ports import Transcript
 from ondam.session import Session
-from ondam.types import HEARING_RATE_HZ, Audio, Samples
+from ondam.types import HEARING_RATE_HZ, Audio, Language, Samples
 
 
 class Loud:
@@ -429,14 +432,71 @@ async def test_b01_a_sentence_that_ends_in_a_decimal_is_spoken_when_the_stream_p
     assert marks["first_clause"] - marks["llm_first_token"] == pytest.approx(40 + 150, abs=2)
 
 
+class Numbering(ScriptedEngines):
+    """Understands how many pieces it was given; ``fails`` says which requests fail."""
+
+    fails: frozenset[int] = frozenset()
+
+    async def transcribe(self, audio: Audio, language: Language, names: Sequence[str] = ()) -> Transcript:
+        heard = await super().transcribe(audio, language, names)
+        number = len(self.heard_audio)
+        if number in self.fails:
+            raise EngineError("stt_down")
+        return replace(heard, text=f"Piece {number}.")
+
+
 @virtual_time
-async def test_voice_that_never_ends_is_closed_at_the_limit_and_not_taken_back() -> None:
-    async with table(ScriptedEngines(), detect={"max_utterance_s": 5}) as t:
+async def test_speech_past_the_limit_is_one_question_of_which_nothing_is_lost() -> None:
+    said = np.random.default_rng(5).integers(-8000, 8000, 16 * HEARING_RATE_HZ).astype(np.int16)
+    off = {"most_per_turn": 0}
+    async with table(Numbering(), detect={"max_utterance_s": 5}, drafts=off) as t:
+        turn = await t.speak(Audio(said, HEARING_RATE_HZ))
+        pieces = t.engines.heard_audio
+    assert [finished.outcome for finished in t.finished] == ["answered"]
+    assert 4 <= len(pieces) <= 6
+    assert turn.transcript == " ".join(f"Piece {number}." for number in range(1, len(pieces) + 1))
+    assert t.engines.asked[-1][-1]["content"] == turn.transcript
+    assert max(piece.seconds for piece in pieces) <= 5.1, "no more than that is kept of it"
+    heard = np.concatenate([piece.samples for piece in pieces])
+    first = next(i for i in range(0, len(heard), 160) if np.array_equal(heard[i : i + 160], said[:160]))
+    assert np.array_equal(heard[first : first + len(said)], said)
+    assert turn.utterance_s == pytest.approx(len(heard) / HEARING_RATE_HZ)
+    assert turn.first_audio_ms is not None
+    assert turn.first_audio_ms < 1100, "counted from the end of all of it"
+
+
+@virtual_time
+async def test_a_piece_whose_recognition_failed_is_tried_again_when_its_words_are_wanted() -> None:
+    engines = Numbering()
+    engines.fails = frozenset({1})
+    async with table(engines, detect={"max_utterance_s": 5}, drafts={"most_per_turn": 0}) as t:
+        turn = await t.speak(voice(8.0))
+        assert (turn.outcome, turn.transcript) == ("answered", "Piece 2. Piece 3.")
+        engines.fails = frozenset({4, 5})
+        await asyncio.sleep(3)
+        assert (await t.speak(voice(8.0))).outcome == "failed"
+
+
+@virtual_time
+async def test_stopping_a_long_utterance_lets_go_of_its_pieces() -> None:
+    async with table(ScriptedEngines(stt_s=30.0), detect={"max_utterance_s": 5}) as t:
+        t.microphone.play(voice(16.0))
+        await asyncio.sleep(14)
+        assert t.engines.running == 1, "one at a time"
+        t.session.stop()
+        await asyncio.sleep(0.1)
+        assert t.engines.running == 0
+
+
+@virtual_time
+async def test_voice_that_never_ends_and_has_no_words_is_dropped_at_the_limit() -> None:
+    async with table(ScriptedEngines(heard=""), detect={"max_utterance_s": 5}) as t:
         t.microphone.play(voice(16.0))
         await asyncio.sleep(20)
-        heard = [round(audio.seconds, 1) for audio in t.engines.heard_audio]
-    assert len(heard) <= 6, heard
-    assert max(heard) <= 5.1
+        assert {turn.outcome for turn in t.finished} == {"no_speech"}
+        assert 3 <= len(t.finished) <= 5
+        assert max(audio.seconds for audio in t.engines.heard_audio) <= 5.1
+        assert t.session.phase == "listening"
 
 
 @virtual_time

@@ -46,6 +46,16 @@ class CloseUtterance:
 
 
 @dataclass(frozen=True, slots=True)
+class HandOn:
+    """The utterance is longer than what is kept in one: turn all but its end into words, and go on with that.
+
+    Answers with ``PieceHeard``. Its words stand before those of every later ``Recognize`` of the turn.
+    """
+
+    turn: TurnId
+
+
+@dataclass(frozen=True, slots=True)
 class JudgePause:
     """Say how complete the utterance sounds at its pause number ``pause``."""
 
@@ -156,6 +166,7 @@ Action: TypeAlias = (
     OpenUtterance
     | ReopenUtterance
     | CloseUtterance
+    | HandOn
     | JudgePause
     | Recognize
     | Respond

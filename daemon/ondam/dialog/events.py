@@ -72,9 +72,18 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class UtteranceFull:
-    """The utterance reached the longest length that is kept."""
+    """The utterance reached the longest length that is kept in one piece."""
 
     at_ns: Nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class PieceHeard:
+    """The words of a piece of a long utterance, handed on before its end; empty when there were none."""
+
+    at_ns: Nanoseconds
+    turn: TurnId
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +212,7 @@ Event: TypeAlias = (
     | SpeechSure
     | Judged
     | UtteranceFull
+    | PieceHeard
     | MicrophoneLost
     | ListenRequested
     | Pressed

@@ -19,6 +19,7 @@ from ondam.dialog.actions import (
     Duck,
     EndTurn,
     Excuse,
+    HandOn,
     Hold,
     JudgePause,
     OpenUtterance,
@@ -40,6 +41,7 @@ from ondam.dialog.events import (
     MicrophoneLost,
     ModeSet,
     Pause,
+    PieceHeard,
     Pressed,
     Ready,
     Released,
@@ -54,7 +56,16 @@ from ondam.dialog.events import (
     VoiceFell,
     VoiceNoticed,
 )
-from ondam.dialog.phases import Answering, Draft, Hearing, Listening, Phase, Recognizing, State
+from ondam.dialog.phases import (
+    MOST_PIECES,
+    Answering,
+    Draft,
+    Hearing,
+    Listening,
+    Phase,
+    Recognizing,
+    State,
+)
 from ondam.types import DraftId, Nanoseconds, TurnId
 
 __all__ = ["Answering", "Draft", "Hearing", "Listening", "Phase", "Recognizing", "State", "step"]
@@ -76,12 +87,14 @@ def step(state: State, event: Event) -> Step:
             | SpeechSure()
             | Judged()
             | UtteranceFull()
+            | PieceHeard()
             | MicrophoneLost()
         ):
             return _hearing(state, state.phase, event) if isinstance(state.phase, Hearing) else (state, ())
         case Released():
             if isinstance(state.phase, Hearing) and state.phase.pressed:
-                return _endpoint(state, state.phase, event.at_ns, final=True)
+                # Who lets go in their last syllable, where a voice alone counts too, has that taken back.
+                return _endpoint(state, state.phase, event.at_ns)
             return state, ()
         case ListenRequested() | Pressed():
             return _by_hand(state, event)
@@ -179,7 +192,8 @@ def _speech_started(state: State, at_ns: Nanoseconds) -> Step:
     phase = state.phase
     to_us = state.called_until_ns is not None and at_ns <= state.called_until_ns
     match phase:
-        case Hearing():
+        case Hearing() | Recognizing(endpoint_ns=None):
+            # Of an utterance that was ended by its length this is more of the same.
             return state, ()
         case Recognizing() | Answering() if _unheard_yet(state, phase) and _can_be_taken_back(
             state, phase, at_ns
@@ -210,7 +224,15 @@ def _speech_started(state: State, at_ns: Nanoseconds) -> Step:
 
 def _again(phase: Recognizing | Answering, over: Answering | None, first: Answering | None = None) -> Hearing:
     """The user goes on with the utterance that was closed."""
-    return Hearing(phase.turn, to_us=phase.to_us, made=phase.made, over=over, taken_back=True, first=first)
+    return Hearing(
+        phase.turn,
+        to_us=phase.to_us,
+        made=phase.made,
+        over=over,
+        taken_back=True,
+        first=first,
+        handed=phase.handed,
+    )
 
 
 def _unheard_yet(state: State, phase: Recognizing | Answering) -> bool:
@@ -253,7 +275,14 @@ def _mode_set(state: State, event: ModeSet) -> Step:
 def _hearing(
     state: State,
     phase: Hearing,
-    event: Pause | VoiceFell | SpeechResumed | SpeechSure | Judged | UtteranceFull | MicrophoneLost,
+    event: Pause
+    | VoiceFell
+    | SpeechResumed
+    | SpeechSure
+    | Judged
+    | UtteranceFull
+    | PieceHeard
+    | MicrophoneLost,
 ) -> Step:
     match event:
         case Pause():
@@ -279,8 +308,22 @@ def _hearing(
                 return state, ()
             return _perhaps_finished(state, replace(phase, complete=event.complete), event.at_ns)
         case UtteranceFull():
-            # Voice that goes on is more of the same noise: this endpoint is not taken back.
-            return _endpoint(state, phase, event.at_ns, final=True)
+            if phase.silence_ms > 0 and not phase.pressed:
+                return state, ()  # it goes on or ends within moments: nothing is cut off from its end
+            if phase.handed >= MOST_PIECES:
+                # Voice that goes on is more of the same: this endpoint is not taken back.
+                return _endpoint(state, phase, event.at_ns, final=True)
+            handed = replace(phase, handed=phase.handed + 1)
+            return replace(state, phase=handed), (HandOn(phase.turn),)
+        case PieceHeard():
+            if event.turn != phase.turn or event.text or phase.pressed:
+                return state, ()
+            # Noise that never ends. What was said before it is answered.
+            if phase.handed > 1:
+                return _endpoint(state, phase, event.at_ns, final=True)
+            if phase.over:
+                return _resumed_over(state, phase, "no_speech")
+            return _unheard(state, phase, "no_speech")
         case MicrophoneLost():
             # A sentence cut off by a fault is not what the user meant to say.
             return _resumed_over(state, phase, "lost") if phase.over else _unheard(state, phase, "lost")
@@ -330,12 +373,21 @@ def _endpoint(state: State, phase: Hearing, at_ns: Nanoseconds, *, final: bool =
     if draft is None:
         state, number = _new_draft(state)
         recognizing = Recognizing(
-            turn, number, endpoint_ns, phase.made + 1, phase.to_us, phase.over, phase.first
+            turn,
+            number,
+            endpoint_ns,
+            phase.made + 1,
+            phase.to_us,
+            phase.over,
+            phase.first,
+            phase.handed,
         )
         begun = (Recognize(turn, number, phase.taken_back), CloseUtterance(turn))
         let_out = () if phase.over else (Commit(turn, number),)
         return replace(state, phase=recognizing), (*begun, *let_out)
-    recognizing = Recognizing(turn, draft.id, endpoint_ns, phase.made, phase.to_us, phase.over, phase.first)
+    recognizing = Recognizing(
+        turn, draft.id, endpoint_ns, phase.made, phase.to_us, phase.over, phase.first, phase.handed
+    )
     state = replace(state, phase=recognizing)
     closed: tuple[Action, ...] = (CloseUtterance(turn),)
     if phase.over is None:
@@ -369,6 +421,7 @@ def _answering(phase: Recognizing, question: str | None) -> Answering:
         endpoint_ns=phase.endpoint_ns,
         made=phase.made,
         to_us=phase.to_us,
+        handed=phase.handed,
     )
 
 

@@ -56,6 +56,8 @@ class Answering:
     to_us: bool = False
     done: bool = False
     """It came to its end while it was held."""
+    handed: int = 0
+    """As in ``Hearing``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ class Hearing:
     first: Answering | None = None
     """The answer to what was said before that, ended by a voice over it. Where nothing more comes of the turn
     what was heard of it stays its answer."""
+    handed: int = 0
+    """Pieces of the utterance that were handed on before its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +106,14 @@ class Recognizing:
     """As in ``Hearing``."""
     first: Answering | None = None
     """As in ``Hearing``."""
+    handed: int = 0
+    """As in ``Hearing``."""
 
 
 Phase: TypeAlias = Listening | Hearing | Recognizing | Answering
+
+MOST_PIECES = 12
+"""Handed on of one utterance: an hour, as shipped. Who goes on then without a pause is no user."""
 
 FIRST_TURN = TurnId(1)
 FIRST_DRAFT = DraftId(1)

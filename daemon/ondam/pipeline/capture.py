@@ -12,6 +12,13 @@ from ondam.types import HEARING_RATE_HZ, Audio, Block, Nanoseconds, Samples
 REOPENS_WITHIN = 10 * HEARING_RATE_HZ
 """Samples after an utterance's end during which it can be reopened; longer than any take-back window."""
 
+CUT_BETWEEN_S = (5.0, 1.0)
+"""Before the end of what has come: a piece is cut off there where it is quietest, between two words. What is
+left holds the last voice."""
+
+QUIET_S = 0.1
+"""So long a stretch is compared: the gap between words is longer than that inside them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
@@ -97,6 +104,15 @@ class Capture:
         self._recent.clear()
         self._recent_samples = 0
 
+    def hand_on(self) -> Utterance:
+        """Take all but the end off the open utterance; that goes on with the rest. Every sample is in one."""
+        blocks = self._open or []
+        cut = _between_words(blocks)
+        piece, self._open = blocks[:cut], blocks[cut:]
+        self._open_samples = sum(len(block.samples) for block in self._open)
+        self._resumed_at = max(0, self._resumed_at - cut)
+        return Utterance(tuple(piece))
+
     def close(self) -> Utterance:
         """End the open utterance and hand it over. It can be reopened for a while."""
         blocks, self._open, self._open_samples = self._open or [], None, 0
@@ -125,3 +141,19 @@ class Capture:
         self._closed, self._closed_room = [], 0
         self._recent.clear()
         self._recent_samples = 0
+
+
+def _between_words(blocks: list[Block]) -> int:
+    """The number of blocks before the quietest place near the end of ``blocks``, the last of equals."""
+    if len(blocks) < 2:
+        return len(blocks)
+    in_a_second = HEARING_RATE_HZ / (sum(len(block.samples) for block in blocks) / len(blocks))
+    around = max(1, round(QUIET_S * in_a_second))
+    first = max(len(blocks) // 2, len(blocks) - round(CUT_BETWEEN_S[0] * in_a_second))
+    last = max(first + 1, len(blocks) - round(CUT_BETWEEN_S[1] * in_a_second))
+    power = [float(np.mean(np.square(block.samples, dtype=np.float32))) for block in blocks[first:last]]
+    heard = np.convolve(power, np.ones(around), "same") if len(power) >= around else np.array(power)
+    # Its edges lack neighbours, and would seem quiet.
+    heard[: around // 2], heard[len(heard) - around // 2 :] = np.inf, np.inf
+    quietest = len(heard) - 1 - int(np.argmin(heard[::-1]))
+    return first + quietest

@@ -130,6 +130,10 @@ class Detector:
         """The open utterance as it is now."""
         return self._capture.so_far()
 
+    def hand_on(self) -> Utterance:
+        """Take all but the end off the open utterance, which goes on."""
+        return self._capture.hand_on()
+
     def added(self) -> Utterance:
         """Of the open utterance what came after the end that was taken back."""
         return self._capture.added()

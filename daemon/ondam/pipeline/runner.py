@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -117,11 +117,16 @@ class DraftRunner:
         gate.hold(draft, lambda: tell(Ready(clock(), draft)))
         self._excusing = False
 
-    def recognize(self, utterance: Utterance, added: Utterance | None = None) -> None:
+    def recognize(
+        self,
+        utterance: Utterance,
+        added: Utterance | None = None,
+        before: Callable[[], Awaitable[str]] | None = None,
+    ) -> None:
         """Turn the utterance into words; answers with ``Transcribed``. ``added``: its end, which may be a
-        wish of its own.
+        wish of its own. ``before``: the words of what was handed on before it.
         """
-        self._begin(lambda: self._recognize(utterance, added))
+        self._begin(lambda: self._recognize(utterance, added, before))
 
     def respond(self, question: str, history: Sequence[Exchange], *, aloud: bool) -> None:
         """Answer; tells ``Heard`` as it goes and ``Answered`` when all was heard."""
@@ -316,9 +321,12 @@ class DraftRunner:
             self.turn.cause = "internal_fault"
             self._tell(Failed(self._clock(), self.draft, "internal_fault"))
 
-    async def _recognize(self, utterance: Utterance, added: Utterance | None) -> None:
+    async def _recognize(
+        self, utterance: Utterance, added: Utterance | None, before: Callable[[], Awaitable[str]] | None
+    ) -> None:
         alone = ""
         try:
+            earlier = await before() if before is not None else ""
             text = await recognize(
                 self.turn, utterance, self._engines, self._language, self._names, self._clock
             )
@@ -327,6 +335,8 @@ class DraftRunner:
                 alone = await recognize_alone(added, self._engines, self._language, self._names)
         except OndamError as error:
             raise StageFailed("stt", error) from error
+        if earlier:
+            self.turn.transcript = text = f"{earlier} {text}".rstrip()
         self._tell(Transcribed(self._clock(), self.draft, text, alone))
 
     async def _aloud(self, clauses: AsyncGenerator[Clause, None]) -> None:

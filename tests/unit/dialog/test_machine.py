@@ -16,6 +16,7 @@ from ondam.dialog.actions import (
     Duck,
     EndTurn,
     Excuse,
+    HandOn,
     Hold,
     JudgePause,
     OpenUtterance,
@@ -38,6 +39,7 @@ from ondam.dialog.events import (
     MicrophoneLost,
     ModeSet,
     Pause,
+    PieceHeard,
     Pressed,
     Ready,
     Released,
@@ -54,6 +56,7 @@ from ondam.dialog.events import (
 )
 from ondam.dialog.history import Exchange, History
 from ondam.dialog.machine import Answering, Hearing, Listening, Recognizing, State, step
+from ondam.dialog.phases import MOST_PIECES
 from ondam.types import DraftId, TurnId
 
 ONE, TWO = TurnId(1), TurnId(2)
@@ -476,10 +479,67 @@ def test_a_lost_microphone_drops_the_half_sentence() -> None:
     assert state.phase == Listening()
 
 
-def test_an_utterance_that_is_full_is_recognized() -> None:
-    state, done = run(fresh(), SpeechStarted(0), UtteranceFull(1))
-    assert done[-3:] == [Recognize(ONE, A), CloseUtterance(ONE), Commit(ONE, A)]
-    assert state.phase == Recognizing(ONE, A, endpoint_ns=None), "not to be taken back"
+def test_an_utterance_that_is_full_is_handed_on_and_goes_on_in_the_same_turn() -> None:
+    state, done = run(fresh(), SpeechStarted(0), UtteranceFull(1), PieceHeard(2, ONE, "Once upon"))
+    assert done == [OpenUtterance(ONE), HandOn(ONE)]
+    state, done = run(state, UtteranceFull(3), PieceHeard(4, ONE, "a time"), Pause(5, 600))
+    assert done == [HandOn(ONE), Recognize(ONE, A), CloseUtterance(ONE), Commit(ONE, A)]
+    assert isinstance(state.phase, Recognizing)
+
+
+def test_nothing_is_cut_off_in_a_pause_which_ends_or_goes_on_at_once() -> None:
+    state, done = run(smart(), SpeechStarted(0), Pause(1, 64), UtteranceFull(2))
+    assert HandOn(ONE) not in done
+    _, done = run(state, SpeechResumed(3), UtteranceFull(4))
+    assert done == [Cancel(ONE, A), HandOn(ONE)]
+    held, _ = run(fresh(), Pressed(0), Pause(1, 64))
+    assert run(held, UtteranceFull(2))[1] == [HandOn(ONE)], "a held button may be silent for ever"
+
+
+def test_a_piece_without_words_is_noise_and_ends_the_turn() -> None:
+    state, done = run(smart(), SpeechStarted(0), UtteranceFull(1), PieceHeard(2, ONE, ""))
+    assert done[-2:] == [CloseUtterance(ONE), EndTurn(ONE, None, "no_speech")]
+    assert state.phase == Listening()
+    # What was said before the noise is answered.
+    state, _ = run(smart(), SpeechStarted(0), UtteranceFull(1), PieceHeard(2, ONE, "one"))
+    state, done = run(state, UtteranceFull(3), PieceHeard(4, ONE, ""))
+    assert done == [HandOn(ONE), Recognize(ONE, A), CloseUtterance(ONE), Commit(ONE, A)]
+    assert run(state, SpeechStarted(5))[1] == [], "the noise that goes on does not cost it"
+    # A button that is held says that there is more to come; of another turn it says nothing.
+    for begun in (Pressed(0), SpeechStarted(0)):
+        turn = ONE if isinstance(begun, Pressed) else TWO
+        assert run(fresh(), begun, UtteranceFull(1), PieceHeard(2, turn, ""))[1][2:] == []
+    # An answer that it was near goes on.
+    over, _ = run(named(), SpeechStarted(3), UtteranceFull(4))
+    _, done = run(over, PieceHeard(5, TWO, ""))
+    assert done == [CloseUtterance(TWO), EndTurn(TWO, None, "no_speech"), Resume(ONE, A)]
+
+
+def test_an_utterance_of_too_many_pieces_is_answered() -> None:
+    state, done = run(fresh(), SpeechStarted(0), *[UtteranceFull(1)] * (MOST_PIECES + 1))
+    assert done[1:] == [HandOn(ONE)] * MOST_PIECES + [
+        Recognize(ONE, A),
+        CloseUtterance(ONE),
+        Commit(ONE, A),
+    ]
+    assert run(state, SpeechStarted(2)) == (state, []), "more of the same"
+    state, _ = run(state, Transcribed(3, A, "q"))
+    assert run(state, SpeechStarted(4))[1] == [Hold(ONE, A), OpenUtterance(TWO)]
+
+
+def test_the_number_of_pieces_is_kept_when_an_endpoint_is_taken_back() -> None:
+    state, _ = run(smart(), SpeechStarted(0), UtteranceFull(1), Pause(2, 600), SpeechStarted(3))
+    assert isinstance(state.phase, Hearing)
+    assert state.phase.handed == 1
+
+
+def test_who_lets_go_of_the_button_in_the_last_syllable_loses_nothing() -> None:
+    state, _ = run(smart(), Pressed(0), Released(1), SpeechStarted(2))
+    assert isinstance(state.phase, Hearing)
+    assert (state.phase.turn, state.phase.pressed, state.phase.to_us) == (ONE, False, True)
+    pushed = replace(smart(), attention=Attention("push"))
+    _, done = run(pushed, Pressed(0), Released(1), SpeechStarted(2))
+    assert done[-1] == Commit(ONE, A), "where a voice alone counts for nothing"
 
 
 def test_a_text_read_aloud_is_no_exchange() -> None:
@@ -660,6 +720,7 @@ events = st.one_of(
     st.just(SpeechSure(0)),
     st.builds(Judged, st.just(0), turns, st.integers(0, 2), st.sampled_from([0.1, 0.9])),
     st.just(UtteranceFull(0)),
+    st.builds(PieceHeard, st.just(0), turns, st.sampled_from(["", "words"])),
     st.just(MicrophoneLost(0)),
     st.just(ListenRequested(0)),
     st.just(Pressed(0)),
@@ -730,7 +791,7 @@ class Watcher:
                 self.drafts = {d: turn for d, turn in self.drafts.items() if turn != action.turn}
                 if self.let_out not in self.drafts:
                     self.let_out, self.held = None, False
-            case CloseUtterance() | ReopenUtterance() | JudgePause():
+            case CloseUtterance() | ReopenUtterance() | JudgePause() | HandOn():
                 assert action.turn in self.turns
 
 

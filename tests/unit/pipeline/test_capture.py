@@ -222,3 +222,51 @@ def test_what_was_added_after_an_end_that_was_taken_back_is_known_apart() -> Non
     capture.close()
     capture.open()
     assert len(capture.added().samples) == 0, "nothing of the utterance before"
+
+
+def talk(*powers: int) -> list[Block]:
+    """Blocks of 10 ms, as loud as they are told."""
+    return [Block(np.full(BLOCK, power, np.int16), i * BLOCK, i) for i, power in enumerate(powers)]
+
+
+def test_a_piece_is_cut_off_in_the_gap_between_words_and_every_sample_is_in_one() -> None:
+    capture = Capture(pre_roll_ms=300, max_utterance_s=10)
+    capture.open()
+    # 10 s of voice. Silences of 200 ms: too early, in reach, in the last second; a stop of 30 ms in a word.
+    powers = [3000] * 1000
+    for begin, end in ((300, 320), (700, 720), (800, 803), (950, 970)):
+        powers[begin:end] = [10] * (end - begin)
+    stream = talk(*powers)
+    for block in stream:
+        capture.add(block)
+    assert capture.full
+    piece = capture.hand_on()
+    assert 700 < len(piece.blocks) < 720
+    assert not capture.full
+    capture.add(stream[0])
+    assert (*piece.blocks, *capture.close().blocks) == (*stream, stream[0])
+
+
+def test_a_piece_of_one_loudness_leaves_its_last_second_with_what_follows() -> None:
+    capture = Capture(pre_roll_ms=300, max_utterance_s=5)
+    capture.open()
+    for block in talk(*[3000] * 500):
+        capture.add(block)
+    assert 4.5 * 100 > len(capture.hand_on().blocks) > 3.8 * 100
+    assert len(capture.hand_on().blocks) > 0, "also what is too short to choose from"
+    assert Capture(300, 5).hand_on().blocks == ()
+
+
+def test_what_was_added_stays_known_when_a_piece_is_handed_on() -> None:
+    capture = Capture(pre_roll_ms=300, max_utterance_s=5)
+    capture.open()
+    stream = talk(*[3000] * 400, *[2000] * 200)
+    for block in stream[:400]:
+        capture.add(block)
+    capture.close()
+    capture.reopen()
+    for block in stream[400:]:
+        capture.add(block)
+    capture.hand_on()
+    assert capture.added().blocks == capture.so_far().blocks
+    assert all(block.samples[0] == 2000 for block in capture.added().blocks)
