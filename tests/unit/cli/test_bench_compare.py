@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,10 @@ def stored(path: Path, rows: list[dict[str, Any]], *, seed: int = 0, **facts: An
     conditions = {"name": "c", "engines": ENGINES, "language": "en", "uptime_s": 3.0, **facts, "run": asked}
     path.write_text(json.dumps({"bench": 1, "conditions": conditions, "turns": rows}), "utf-8")
     return str(path)
+
+
+def rewritten(path: str, change: Callable[[str], str]) -> None:
+    Path(path).write_text(change(Path(path).read_text("utf-8")), "utf-8")
 
 
 async def test_a_slower_run_is_a_regression_and_a_quicker_one_is_none(ondam: Ondam, tmp_path: Path) -> None:
@@ -109,7 +114,8 @@ async def test_few_turns_are_no_regression_and_no_acquittal(ondam: Ondam, tmp_pa
     "content",
     ["", "[]", "{}", '{"conditions": {}}', '{"conditions": {}, "turns": []}',
      '{"conditions": {}, "turns": [3]}',
-     '{"conditions": {}, "turns": [{"outcome": "answered", "first_audio_ms": "soon"}]}', "\xff"],
+     '{"conditions": {}, "turns": [{"outcome": "answered", "first_audio_ms": "soon"}]}', "\xff",
+     '{"conditions": {}, "turns": [{"outcome": "answered", "first_audio_ms": NaN}]}'],
 )  # fmt: skip
 async def test_a_foreign_file_is_named_with_what_is_wrong(ondam: Ondam, tmp_path: Path, content: str) -> None:
     (tmp_path / "foreign").write_text(content, "latin-1")
@@ -117,6 +123,37 @@ async def test_a_foreign_file_is_named_with_what_is_wrong(ondam: Ondam, tmp_path
     assert done.code == 1
     assert "foreign is no run of ondam bench --json" in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda text: text.replace('"bench": 1', '"bench": 2'), "its format is 2"),
+        (lambda text: text.replace('"bench": 1', '"mode": "concurrency"'), "a run of --concurrency"),
+        (lambda text: text[: len(text) // 2], "it is no JSON"),
+    ],
+    ids=["of another version", "of another kind", "truncated"],
+)
+async def test_what_cannot_be_read_is_told_before_any_figure(
+    ondam: Ondam, tmp_path: Path, change: Callable[[str], str], said: str
+) -> None:
+    old, new = stored(tmp_path / "old", turns(600)), stored(tmp_path / "new", turns(600))
+    rewritten(new, change)
+    done = await ondam("bench", "compare", old, new)
+    assert (done.code, done.out) == (1, "")
+    assert said in done.err
+
+
+async def test_clips_that_are_none_make_no_pairs(ondam: Ondam, tmp_path: Path) -> None:
+    old = stored(tmp_path / "old", turns(600), clips=5)
+    assert (await ondam("bench", "compare", old, old, "--json")).json["paired_by"] is None
+
+
+async def test_a_run_that_was_stopped_is_said_to_be(ondam: Ondam, tmp_path: Path) -> None:
+    old, new = stored(tmp_path / "old", turns(600)), stored(tmp_path / "new", turns(600))
+    rewritten(new, lambda text: json.dumps({**json.loads(text), "stopped": {}}))
+    done = await ondam("bench", "compare", old, new)
+    assert f"{new} did not come to its end." in done.out
 
 
 async def test_a_file_that_is_not_there_is_named(ondam: Ondam, tmp_path: Path) -> None:

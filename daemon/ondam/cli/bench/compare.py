@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
+from ondam.cli.bench.stored import FORMAT
 from ondam.cli.terminal import as_json, columns, print_json, say
 from ondam.errors import JournalError
 from ondam.messages import Phrase
@@ -104,6 +105,9 @@ def lines(made: Mapping[str, Any], old: str, new: str) -> Iterator[str]:
     yield ""
     for figure, told in made["comparison"].items():
         yield verdict(figure, told)
+    for side, name in (("a", old), ("b", new)):
+        if made["stopped"][side]:
+            yield say("bench_compared_stopped", run=name)
     if made["fails_more"]:
         a, b = made["failed"]["a"], made["failed"]["b"]
         yield say(
@@ -121,7 +125,7 @@ def _stored(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST:
             raise JournalError("bench_run_broken", path=path, reason=f"> {LARGEST // 2**20} MiB")
-        run = json.loads(path.read_text("utf-8"))
+        run = json.loads(path.read_text("utf-8"), parse_constant=_no_such_number)
     except FileNotFoundError as error:
         raise JournalError("journal_absent", path=path) from error
     except OSError as error:
@@ -132,12 +136,22 @@ def _stored(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(run, dict):
         raise _lacking(path, "turns")
+    if isinstance(mode := run.get("mode"), str):
+        reason = Phrase("bench_run_of_mode", mode=f"--{mode}")
+        raise JournalError("bench_run_broken", path=path, reason=reason)
+    if (version := run.get("bench", FORMAT)) != FORMAT:
+        reason = Phrase("bench_run_version", version=version, known=FORMAT)
+        raise JournalError("bench_run_broken", path=path, reason=reason)
     if not isinstance(run.get("conditions"), dict):
         raise _lacking(path, "conditions")
     turns = run.get("turns")
     if not isinstance(turns, list) or not turns or not all(_is_turn(turn) for turn in turns):
         raise _lacking(path, "turns")
     return run
+
+
+def _no_such_number(name: str) -> NoReturn:
+    raise ValueError(name)
 
 
 def _lacking(path: Path, what: str) -> JournalError:
@@ -183,7 +197,9 @@ def _clips(run: Mapping[str, Any]) -> dict[str, Any]:
     """Name to what is in it; empty where nobody wrote it down."""
     asked = run["conditions"].get("run")
     told = asked.get("clips") if isinstance(asked, dict) else None
-    return {one["name"]: one.get("sha256") for one in told or () if isinstance(one, dict) and "name" in one}
+    if not isinstance(told, list):
+        return {}
+    return {str(one["name"]): one.get("sha256") for one in told if isinstance(one, dict) and "name" in one}
 
 
 def _is_decisive(key: str) -> bool:

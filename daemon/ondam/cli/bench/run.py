@@ -16,6 +16,7 @@ import psutil
 from ondam.cli.bench.profile import Sides
 from ondam.cli.bench.questions import without_words
 from ondam.cli.bench.started import Wanted, refuse_failed
+from ondam.cli.bench.stored import FORMAT
 from ondam.cli.own_daemon import home_beside
 from ondam.errors import ControlError, EngineError
 from ondam.messages import reader_language, text
@@ -226,10 +227,6 @@ def _refuse_without_memory(status: Mapping[str, Any], differ: Sequence[str]) -> 
     if left < MEMORY_BESIDE * used:
         needed = round(MEMORY_BESIDE * used)
         raise EngineError("bench_no_room", keys=", ".join(differ), needed=needed, left=round(left))
-
-
-FORMAT = 1
-"""Of a stored run; ``ondam bench compare`` and ``ondam report --run`` read it."""
 
 
 @dataclass(frozen=True, slots=True)

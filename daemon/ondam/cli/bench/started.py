@@ -38,7 +38,7 @@ LOG_LINES = 6
 
 async def refuse_failed(client: Client, side: str, profile: str) -> None:
     """Raise EngineError where an engine that is wanted failed: with the end of its log, which may be gone
-    with the daemon, and which of two sides it is. A spare voice would not be the engine that was asked for."""
+    with the daemon, and which of two sides it is. A spare voice would not be the one that was wanted."""
     for engine in (await client.status())["engines"]:
         if engine["state"] != "failed" or engine["spare"]:
             continue
