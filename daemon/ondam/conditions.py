@@ -13,6 +13,7 @@ import psutil
 
 from ondam import __version__
 from ondam.config import Config, LlmConfig
+from ondam.messages import Phrase
 from ondam.planner.plan import Plan
 from ondam.planner.probe import on_battery
 from ondam.supervisor.fleet import Fleet
@@ -31,6 +32,12 @@ REPORTED = (
     "versions",
 )
 """Of an engine's own report (docs/engines.md)."""
+
+REPORTED_SINCE = ("nodes", "graph_mode", "kv_dtype")
+"""Likewise, where it says something: older engines do not, and their conditions are to stay the same."""
+
+DIFFERS = ("what", "wanted", "got", "why")
+"""Of a fault that ``supervisor.comparison`` found. ``why``: what the engine says about it, if anything."""
 
 
 def lasting_of(config: Config, language: Language, plan: Plan, fleet: Fleet) -> dict[str, Any]:
@@ -89,10 +96,11 @@ def _engine(engine: EngineStatus) -> dict[str, Any]:
         "device": engine.device,
         "outside": engine.outside,
         **{key: report.get(key) for key in REPORTED},
+        **{key: report[key] for key in REPORTED_SINCE if report.get(key)},
         "differs": [
-            {key: _plain(fault.facts.get(key)) for key in ("what", "wanted", "got")}
+            {key: told for key in DIFFERS if (told := _plain(fault.facts.get(key))) or key != "why"}
             for fault in engine.faults
-            if fault.code == "engine_differs"
+            if "what" in fault.facts  # of the report's comparison; other faults name no such thing
         ],
     }
 
@@ -108,4 +116,6 @@ def _mib(path: Path) -> int | None:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, Phrase):
+        value = value.facts.get("why")  # an engine's own words; else it is "nothing", and stays that
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)

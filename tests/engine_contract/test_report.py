@@ -11,7 +11,7 @@ from tests.engine_contract.launched import Launched
 from ondam.models.card import Sha256
 from ondam.models.store import sha256_of
 from ondam.schema import Table, check
-from ondam.supervisor.report import differences
+from ondam.supervisor.comparison import differences
 
 
 class Weights(Table):

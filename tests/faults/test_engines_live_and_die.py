@@ -203,8 +203,8 @@ async def test_requests_left_unanswered_twice_in_a_row_are_a_hung_engine(home: P
 
 
 LIES = {
-    "device": ({"device": "cuda:0"}, "engine_differs"),
-    "provider": ({"providers": {"main": ["CUDAExecutionProvider"]}}, "engine_differs"),
+    "device": ({"device": "cuda:0"}, "engine_differs_device"),
+    "provider": ({"providers": {"main": ["CUDAExecutionProvider"]}}, "engine_differs_provider"),
     "threads": ({"threads": 8}, "engine_differs"),
     "loads": ({"weight_loads": 2}, "engine_weight_loads"),
     "hash": ({"model": {"sha256": "f" * 64}}, "engine_wrong_model"),
@@ -229,7 +229,7 @@ async def test_what_differs_is_refused_where_the_plan_requires(home: Places) -> 
         await rig.start()
         assert (only(rig).state, codes(only(rig))) == (
             "failed",
-            ["engine_refused_by_plan", "engine_differs"],
+            ["engine_refused_by_plan", "engine_differs_device"],
         )
         assert only(rig).restarts == 0 and only(rig).pid is None
 

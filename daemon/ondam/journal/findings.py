@@ -16,6 +16,7 @@ import numpy as np
 from ondam import messages
 from ondam.journal.figures import Figures
 from ondam.journal.marks import STAGES, StageName
+from ondam.supervisor.status import in_words
 from ondam.types import Language
 
 Severity: TypeAlias = Literal["error", "warning", "info"]
@@ -94,7 +95,8 @@ class Finding:
 
     def as_json(self, language: Language) -> dict[str, Any]:
         """With its text and what to do, in ``language``."""
-        told = messages.message(f"finding_{self.code}", language, **self.evidence)
+        facts = self.evidence if self.code != "fallback" else {**self.evidence, **_in_words(self.evidence)}
+        told = messages.message(f"finding_{self.code}", language, **facts)
         return {
             "code": self.code,
             "severity": self.severity,
@@ -102,6 +104,17 @@ class Finding:
             "text": told.text,
             "next": told.next,
         }
+
+
+def _in_words(differs: Mapping[str, Any]) -> dict[str, object]:
+    """What of a fallback is said otherwise than it is written down."""
+    what, why = in_words(str(differs.get("what"))), differs.get("why")
+    return {
+        # Journals outlive versions: a name that is no longer known is told as something.
+        "what": what if what.code in messages.catalog() else messages.Phrase("differs_other"),
+        "got": messages.Phrase("differs_nothing") if differs.get("got") is None else differs["got"],
+        "why": messages.Phrase("differs_why", why=why) if why else "",
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,21 +13,30 @@ from typing import Any
 
 from ondam.config import SupervisorConfig
 from ondam.errors import EngineError
+from ondam.messages import Phrase, Phrases, message
 from ondam.places import Places
 from ondam.planner.plan import PlannedEngine
 from ondam.supervisor import restart
 from ondam.supervisor.clock import Clock, within
+from ondam.supervisor.comparison import differences, worse
 from ondam.supervisor.family import Identity
 from ondam.supervisor.launch import Home, launch
 from ondam.supervisor.log import Log
 from ondam.supervisor.manifest import EngineFolder
 from ondam.supervisor.process import EngineProcess
 from ondam.supervisor.readiness import NotYet, ask, ping
-from ondam.supervisor.report import differences, read_report
-from ondam.supervisor.status import EngineState, EngineStatus, Fault
+from ondam.supervisor.report import read_report
+from ondam.supervisor.status import EngineState, EngineStatus, Fault, Fit
+
+UNREPORTED_LOOK_S = 1.0
+"""How often one that listens and has not reported is asked: it is most likely still loading."""
 
 LOOK_EVERY_S = 0.05
 """How often a loading engine is looked at: the report is a file, looking at it costs microseconds."""
+
+REPORT_WITHIN_S = 5.0
+"""An engine that listens has written its report before; where it wraps another server, shortly after that one
+has answered. Later than this, it reports nothing."""
 
 STALLED_S = 1.0
 """A ping overdue by more than this was not watched: the daemon was stopped, or the machine slept."""
@@ -75,6 +84,8 @@ class Keeper:
         self._address = f"unix://{places.engine_socket(planned.engine)}"
         self._ended: Fault | None = None
         """Why it is not up."""
+        self._before: dict[str, Any] | None = None
+        """What it got in an earlier life that was as planned; a later one may not be worse."""
         self._forget()
 
     def _forget(self) -> None:
@@ -118,6 +129,8 @@ class Keeper:
             device=report.get("device"),
             model=planned.model,
             model_path=planned.model_path,
+            policy=planned.policy,
+            fit=self._fit(),
             rss_mib=self._rss_mib,
             restarts=self.restarts,
             uptime_s=0.0 if self._started_at is None else now - self._started_at,
@@ -132,12 +145,22 @@ class Keeper:
         own = () if self._ended is None else (self._ended,)
         return (*own, *self._answer_faults, *self._report_faults)
 
+    def _fit(self) -> Fit:
+        if self._ended is not None and self._ended.code == "engine_refused_by_plan":
+            return "refused"
+        if self._report_faults or self._answer_faults:
+            silent = all(fault.code == "engine_reports_nothing" for fault in self._report_faults)
+            return "unreported" if self._report_faults and silent else "differs"
+        return "unknown" if self._report is None else "as_planned"
+
     async def run(self) -> None:
         """Keep the engine up until it has failed for good, or until cancelled: then it is stopped first."""
         config, past = self._config, restart.Past()
         policy = restart.Policy(
             config.backoff_first_s, config.backoff_last_s, config.restart_limit, config.restart_window_s
         )
+        # A person started it: what it had before may have been changed on purpose.
+        self._before = None
         try:
             while True:
                 past = restart.started(past, self._clock.now())
@@ -225,10 +248,13 @@ class Keeper:
         assert self._started_at is not None
         until = self._started_at + manifest.readiness.timeout_s
         asked = False
+        socket = self._places.engine_socket(planned.engine)
         while not asked:
             left = until - self._clock.now()
+            reported = self._report_path.exists()
             try:
-                if self._report_path.exists():
+                # A socket is no sign of readiness, but without a report it must not be waited for in vain.
+                if reported or socket.exists():
                     asking = ask(
                         self._address, manifest.protocol, planned.stage, planned.model, planned.language
                     )
@@ -239,14 +265,17 @@ class Keeper:
                 else:
                     await self._clock.sleep(LOOK_EVERY_S)
             except NotYet:
-                await self._clock.sleep(LOOK_EVERY_S)
+                await self._clock.sleep(LOOK_EVERY_S if reported else UNREPORTED_LOOK_S)
             except TimeoutError:
                 facts = {"engine": planned.engine, "seconds": f"{manifest.readiness.timeout_s:g}"}
                 return End("slow", Fault("engine_slow", facts))
             except EngineError as error:
                 return End("died", Fault(error.code, error.facts))
+        await self._await_report()
         self._read_report()
         self._refuse_if_required()
+        if self._report is not None and not self._report_faults:
+            self._before = self._report
         assert self._process is not None
         self._rss_mib = await self._process.memory_mib()
         self._ready_at = self._clock.now()
@@ -292,6 +321,12 @@ class Keeper:
                 return False
             await self._clock.sleep(LOOK_EVERY_S)
 
+    async def _await_report(self) -> None:
+        """Until it is there, for a moment: the engine has answered."""
+        until = self._clock.now() + REPORT_WITHIN_S
+        while not self._report_path.exists() and self._clock.now() < until:
+            await self._clock.sleep(LOOK_EVERY_S)
+
     def _read_report(self) -> bool:
         """Read the report if it is new. Returns whether it was."""
         try:
@@ -304,14 +339,26 @@ class Keeper:
         try:
             self._report = read_report(self._report_path, self.planned.engine)
             self._report_faults = differences(self.planned, self._report)
+            if self._before is not None:
+                self._report_faults += worse(self.planned, self._before, self._report)
         except EngineError as error:
-            self._report, self._report_faults = None, (Fault(error.code, error.facts),)
+            self._report, self._report_faults = None, (self._unreadable(error),)
+        for fault in self._report_faults:
+            self._log.note(message(fault.code, "en", **fault.facts).text)
         return True
+
+    def _unreadable(self, error: EngineError) -> Fault:
+        name = self._report_path.name
+        facts = {"engine": self.planned.engine, "what": "report", "wanted": name, "got": None, "why": ""}
+        if not self._report_path.exists():
+            return Fault("engine_reports_nothing", facts)
+        return Fault(error.code, {**facts, **error.facts})
 
     def _refuse_if_required(self) -> None:
         found = (*self._answer_faults, *self._report_faults)
         if found and self.planned.policy == "require":
-            raise EngineError("engine_refused_by_plan", engine=self.planned.engine, reason=found[0].code)
+            reasons = Phrases(tuple(Phrase(fault.code, **fault.facts) for fault in found), between=" ")
+            raise EngineError("engine_refused_by_plan", engine=self.planned.engine, reason=reasons)
 
     async def _bury(self, process: EngineProcess) -> None:
         stopping = asyncio.ensure_future(process.stop(self._config.stop_timeout_s))

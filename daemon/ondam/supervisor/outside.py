@@ -50,6 +50,8 @@ class Outside:
             state=self.state,
             address=address,
             outside=True,
+            policy=self.planned.policy,
+            fit="refused" if self.planned.policy == "require" else "unreported",
             model=self.planned.model or None,
             ready_s=0.0 if self._ready_at is None else self._clock.now() - self._ready_at,
             answers=self._answers,
@@ -59,6 +61,10 @@ class Outside:
     async def run(self) -> None:
         """Ask whether it answers, as often as engines of ours are asked; with back-off while it does not."""
         config, failures = self._config, 0
+        if self.planned.policy == "require":
+            # The planner says so before anything starts; this is for plans that were made by other means.
+            self._become("failed", Fault("engine_unreported_refused", {"address": self.planned.address}))
+            return
         try:
             while True:
                 fault = await self._look()

@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ondam.types import Stage
+from ondam.messages import Phrase
+
+if TYPE_CHECKING:  # whoever reads a journal needs no planner
+    from ondam.planner.plan import Policy
+    from ondam.types import Stage
 
 EngineState: TypeAlias = Literal["starting", "loading", "ready", "restarting", "failed", "stopped"]
 """``starting``: about to be launched. ``loading``: the process runs and has not answered its first request
 yet. ``restarting``: it ended and is waiting to be launched again. ``failed``: stays down until a person
 restarts it.
+"""
+
+
+Fit: TypeAlias = Literal["unknown", "as_planned", "differs", "unreported", "refused"]
+"""How what it got compares with what was asked: not reported yet; as asked; otherwise, and used all the same
+(``warn``); it says nothing, and is used (``warn``); otherwise or silent, and not used (``require``).
 """
 
 
@@ -22,6 +32,12 @@ class Fault:
 
     code: str
     facts: Mapping[str, object] = field(default_factory=dict)
+
+
+def in_words(what: str) -> Phrase:
+    """The fact ``what`` of a difference, ``device`` or ``provider of vocoder``, as a person says it."""
+    field, _, session = what.partition(" of ")
+    return Phrase(f"differs_{field}", session=session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +53,9 @@ class EngineStatus:
     """The last-resort voice."""
     outside: bool = False
     """Reached by address; not ours to start, and it reports nothing."""
+    policy: Policy = "warn"
+    """What happens when it did not get what was asked for."""
+    fit: Fit = "unknown"
     pid: int | None = None
     loads: int | None = None
     """How often it has loaded weights since its start: 1, or 0 without weights. None: not told."""

@@ -58,6 +58,9 @@ def planned(
     spare: bool = False,
     model: Path | None = None,
     sha256: str | None = None,
+    device: str = "cpu",
+    quantization: str = "",
+    memory_gib: float = 0.0,
     **options: Any,
 ) -> PlannedEngine:
     return PlannedEngine(
@@ -66,12 +69,14 @@ def planned(
         model="a-model",
         model_path=model,
         model_sha256=sha256,
-        device="cpu",
+        device=device,
         threads=1,
         language="en",
         options={"stage": stage, **options},
         policy=policy,
         spare=spare,
+        quantization=quantization,
+        memory_gib=memory_gib,
     )
 
 

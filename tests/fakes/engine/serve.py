@@ -4,6 +4,7 @@ Options (all off by default): ``stage`` stt, llm or tts · ``load_until`` PATH: 
 ``mute``: never listens · ``deaf``: listens, never answers · ``crash`` N: ends with status N instead of
 listening · ``exit_after`` N (and ``exit_status``): ends after N answers · ``hang_when`` PATH: answers
 nothing, pings included, once the file exists · ``report`` {…}: laid over a truthful report · ``no_report`` ·
+``reports`` [{…}, …] and ``lives`` PATH: one for each life, counted in that file; the last for all after ·
 ``ignore_sigterm`` · ``grandchild``: starts a child that ignores SIGTERM; ``clean_grandchild``: one that wiped
 our marks off · ``flood`` BYTES: says that much first · ``leak_mib``: keeps that much more with each answer ·
 ``thinks`` "tag" or "field": the language engine reasons aloud · ``refuse``: answers with an error.
@@ -91,10 +92,20 @@ class Engine:
             "memory_mib": 10,
             "versions": {},
             **self.options.get("report", {}),
+            **self.report_of_this_life(),
         }
         beside = Path(f"{told.report}.new")
         beside.write_text(json.dumps(report))
         beside.rename(told.report)
+
+    def report_of_this_life(self) -> dict[str, Any]:
+        reports: list[dict[str, Any]] = self.options.get("reports", [])
+        if not reports:
+            return {}
+        lives = Path(self.options["lives"])
+        life = int(lives.read_text()) if lives.exists() else 0
+        lives.write_text(str(life + 1))
+        return reports[min(life, len(reports) - 1)]
 
     async def wyoming(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
