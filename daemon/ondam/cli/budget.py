@@ -28,6 +28,7 @@ BARS = 44
 @click.option("--streaming/--no-streaming", default=None, help="Spoken clause by clause, or as a whole.")
 @click.option("--load", "speakers", metavar="N", help="So many people speak at the same time (M/M/c).")
 @click.option("--every", metavar="S", help="Each of them asks so often; else 15 seconds.")
+@click.option("--sources", is_flag=True, help="Where each figure is from, in words.")
 @click.option("--language", type=click.Choice(["ko", "en"]), help="Of the texts; else the reader's.")
 @as_json
 def command(
@@ -39,6 +40,7 @@ def command(
     streaming: bool | None,
     speakers: str | None,
     every: str | None,
+    sources: bool,
     language: str | None,
     json_wanted: bool,
 ) -> None:
@@ -71,7 +73,7 @@ def command(
     if json_wanted:
         print_json(made)
         return
-    for line in lines(made, reader):
+    for line in lines(made, reader, sources=sources):
         click.echo(line)
 
 
@@ -97,8 +99,8 @@ def _answer(asked: Wanted, language: Language) -> Mapping[str, Any]:
     return answer(asked, knowledge(), own, measure.budget_ms, language)
 
 
-def lines(made: Mapping[str, Any], language: Language) -> Iterator[str]:
-    """A budget for a person: timeline, table, what would help."""
+def lines(made: Mapping[str, Any], language: Language, *, sources: bool = False) -> Iterator[str]:
+    """A budget for a person: timeline, table, what would help, and with ``sources`` where it is all from."""
     other = made["against"]
     scale = max(side["total_ms"] for side in (made, other) if side)
     scale = 1.05 * max(scale, made["target_ms"], made["zones"]["conversational_ms"])
@@ -112,6 +114,14 @@ def lines(made: Mapping[str, Any], language: Language) -> Iterator[str]:
         yield from _side(other, scale, language)
         yield ""
         yield from _beside(made, other, language)
+    yield ""
+    if not sources:
+        yield text("budget_sources_hint", language)
+        return
+    yield from _sources(made, language, usual=True)
+    if other:
+        yield ""
+        yield from _sources(other, language, usual=False)
 
 
 def _side(side: Mapping[str, Any], scale: float, language: Language) -> Iterator[str]:
@@ -142,14 +152,24 @@ def _side(side: Mapping[str, Any], scale: float, language: Language) -> Iterator
             milliseconds(stage["cumulative_ms"]),
             "{low:.0f}–{high:.0f}".format(**stage["usual_ms"]) + ("!" if stage["over_usual"] else ""),
             milliseconds(stage["target_ms"]),
-            say(f"budget_kind_{stage['source_kind']}"),
+            _dated(stage, language),
         ]
         for stage in side["stages"]
     ]
     yield from columns([head, *rows], right=range(2, 8))
     yield "  " + say("budget_legend")
+    if measured := side["measured"]:
+        first, reached = measured["first_audio_ms"], measured["zone"]
+        yield say(
+            "budget_measured",
+            turns=first["n"],
+            p50=first["p50"],
+            p95=first["p95"],
+            zone=say(f"budget_zone_{reached['p50']}"),
+            zone_p95=say(f"budget_zone_{reached['p95']}"),
+        )
     yield say(
-        "budget_total",
+        "budget_total_modelled" if measured else "budget_total",
         total=side["total_ms"],
         zone=say(f"budget_zone_{side['zone']}"),
         natural=zones["natural_ms"],
@@ -158,14 +178,11 @@ def _side(side: Mapping[str, Any], scale: float, language: Language) -> Iterator
         sum=side["sum_ms"],
     )
     yield side["overlap"]["assumption"]
-    if measured := side["measured"]:
-        first = measured["first_audio_ms"]
-        yield say("budget_measured", turns=first["n"], p50=first["p50"], p95=first["p95"])
     if side["load"]:
         yield f"{side['load']['assumption']}: {side['load']['text']}"
     yield say("budget_bottleneck", stage=say(f"stage_{side['bottleneck']}"))
     if not side["remedies"]:
-        if not side["over_target"]:
+        if not side["over_target"] and not (measured and measured["over_target"]):
             yield say("budget_no_remedies")
         return
     yield say("budget_remedies")
@@ -173,6 +190,37 @@ def _side(side: Mapping[str, Any], scale: float, language: Language) -> Iterator
         stage = say(f"stage_{remedy['stage']}")
         yield "  " + say("budget_gain", gain=remedy["gain_ms"], stage=stage, text=remedy["text"])
         yield f"    → {remedy['next']}"
+
+
+def _dated(stage: Mapping[str, Any], language: Language) -> str:
+    """Kind and date: the words before the first colon of the source."""
+    return " ".join(
+        filter(None, (text(f"budget_kind_{stage['source_kind']}", language), stage["source_date"]))
+    ).replace("read ", "")
+
+
+def _sources(side: Mapping[str, Any], language: Language, *, usual: bool) -> Iterator[str]:
+    """Of every figure; the usual ranges and the zones are the same for both sides."""
+
+    def say(code: str, /, **facts: object) -> str:
+        return text(code, language, **facts)
+
+    def line(label: str, source: str, url: str | None = None) -> str:
+        return f"  {label}: {source}" + (f" {url}" if url else "")
+
+    yield say("budget_sources", title=side["title"])
+    for stage in side["stages"]:
+        yield line(say(f"stage_{stage['stage']}"), stage["source"], stage["source_url"])
+    yield line(say("budget_source_of_draft"), side["overlap"]["draft_source"])
+    yield line(say("budget_source_of_rest"), side["overlap"]["rest_source"])
+    if not usual:
+        return
+    yield ""
+    yield say("budget_sources_usual")
+    for stage in side["stages"]:
+        yield line(say(f"stage_{stage['stage']}"), stage["usual_source"], stage["usual_url"])
+    for zone in ("natural", "conversational"):
+        yield line(say(f"budget_zone_{zone}"), side["zones"][f"{zone}_source"])
 
 
 def _bar(stage: Mapping[str, Any], marks: Sequence[float], scale: float) -> str:

@@ -11,7 +11,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -141,6 +141,24 @@ def _from_sqlite(path: Path, selection: Selection) -> Read:
     except (sqlite3.Error, ValueError) as error:
         raise JournalError("journal_unreadable", path=path, reason=error) from error
     return made
+
+
+def newest(path: Path, most: int) -> list[Mapping[str, Any]]:
+    """Rows of an SQLite journal as they were written, newest first; what is no JSON object is left out.
+    Raises JournalError."""
+    if not path.stat().st_size:
+        return []  # as SQLite makes it: nothing has been written yet
+    try:
+        with closing(_opened(path)) as connection:
+            told = connection.execute("SELECT record FROM turns ORDER BY number DESC LIMIT ?", (most,))
+            records = [record for (record,) in told]
+    except (sqlite3.Error, OSError) as error:
+        raise JournalError("journal_unreadable", path=path, reason=error) from error
+    rows = []
+    for record in records:
+        with suppress(ValueError, TypeError, RecursionError):  # one row is no reason to show none
+            rows.append(json.loads(record))
+    return [row for row in rows if isinstance(row, dict)]
 
 
 def _opened(path: Path) -> sqlite3.Connection:

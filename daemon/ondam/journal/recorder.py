@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -210,4 +210,8 @@ def read_turns(path: Path, *, limit: int, since: datetime | None = None) -> list
     except sqlite3.Error as error:
         log.warning("journal: %s cannot be read: %s", path, error)
         return []
-    return [json.loads(row[0]) for row in rows]
+    turns = []
+    for (record,) in rows:
+        with suppress(ValueError, TypeError):  # one row is no reason to show none
+            turns.append(json.loads(record))
+    return turns

@@ -18,6 +18,8 @@ from typing import Literal, TypeAlias
 
 from ondam.journal.marks import STAGES, StageName
 from ondam.measure.queueing import Queue, summed_wait_ms
+from ondam.messages import Phrase, text
+from ondam.types import Language
 
 Kind: TypeAlias = Literal["measured", "published", "assumption", "given"]
 """``given``: by whoever asks (``--set``)."""
@@ -42,16 +44,24 @@ PERCENTILE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a figure comes from. ``date`` as it is known: 2026-01, or "read 2026-11-30"."""
+    """Where a figure comes from. ``date`` as it is known: 2026-01, or "read 2026-11-30". ``told`` says it in
+    words; None where the kind says all."""
 
     kind: Kind
     date: str
-    text: str
+    told: Phrase | None = None
     url: str | None = None
 
-    def __str__(self) -> str:
-        dated = ", ".join(filter(None, (self.kind, self.date)))
-        return f"{dated}: {self.text}" if self.text else dated
+    def dated(self, language: Language) -> str:
+        """Kind and date."""
+        read, _, day = self.date.rpartition(" ")
+        date = text("budget_date_read", language, date=day) if read == "read" else self.date
+        return ", ".join(filter(None, (text(f"budget_kind_{self.kind}", language), date)))
+
+    def in_language(self, language: Language) -> str:
+        """In a line."""
+        dated = self.dated(language)
+        return f"{dated}: {self.told.in_language(language)}" if self.told else dated
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +89,9 @@ class Zones:
     """Where a pause stops being natural, and where it stops being conversational."""
 
     natural_ms: float
-    natural_source: str
+    natural_source: Phrase
     conversational_ms: float
-    conversational_source: str
+    conversational_source: Phrase
 
     def of(self, total_ms: float) -> Zone:
         """In which one a wait lies."""
@@ -103,11 +113,11 @@ class Overlap:
 
     drafts: bool
     draft_at_ms: float
-    draft_source: str
+    draft_source: Phrase
     streaming: bool
     answer_rest_ms: float
     voice_rest_ms: float
-    rest_source: str
+    rest_source: Phrase
     recognition_runs_along: bool = False
 
 
@@ -224,7 +234,9 @@ def timeline(preset: Preset, wait_ms: float = 0.0) -> Timeline:
 
 @dataclass(frozen=True, slots=True)
 class UnderLoad:
-    """What ``Load`` makes of it. ``total_p95_ms`` is None where an engine is saturated."""
+    """What ``Load`` makes of it. ``total_p95_ms`` is None where an engine is saturated; ``quiet_p95_ms`` is
+    the same with nobody else, and ``unspread`` are the stages of which only a median is known, which it takes
+    for steady."""
 
     load: Load
     queues: Mapping[Engine, Queue]
@@ -232,6 +244,8 @@ class UnderLoad:
     most_speakers: int | None
     """With how many no engine is saturated yet; None where none has a queue that is known."""
     total_p95_ms: float | None
+    quiet_p95_ms: float
+    unspread: tuple[StageName, ...]
 
 
 def under_load(preset: Preset, load: Load) -> UnderLoad:
@@ -239,7 +253,15 @@ def under_load(preset: Preset, load: Load) -> UnderLoad:
 
     Whoever asks meets the requests of the others (arrival theorem), so one speaker alone never waits. An
     answer keeps the language model and the voice for all of its length, not for its first clause.
+
+    Turns vary with nobody else too. Where first audio was measured its p95 is taken; else every stage is put
+    at its own p95, where that is known: rather too long, for they are seldom slow together. What the waits
+    add is counted from those stages, since a slow turn has nothing hidden left.
     """
+    slow = at_p95(preset)
+    unhurried = timeline(slow).total_ms
+    quiet = unhurried if preset.measured is None else preset.measured.p95_ms
+    unspread = tuple(s for s in STAGES if preset.measured is None and preset.stages[s].p95_ms is None)
     arrivals = (load.speakers - 1) / load.every_s
     keeps = keeping(preset)
     queues = {engine: Queue(arrivals, keeps[engine], places) for engine, places in preset.at_once.items()}
@@ -250,8 +272,17 @@ def under_load(preset: Preset, load: Load) -> UnderLoad:
     total = None
     if not saturated:
         wait_ms = summed_wait_ms(tuple(queues.values()), PERCENTILE)
-        total = timeline(preset, wait_ms).total_ms
-    return UnderLoad(load, queues, saturated, most, total)
+        total = quiet + timeline(slow, wait_ms).total_ms - unhurried
+    return UnderLoad(load, queues, saturated, most, total, quiet, unspread)
+
+
+def at_p95(preset: Preset) -> Preset:
+    """With every stage at its p95, or at its median where only that is known."""
+    stages = {
+        stage: figure if figure.p95_ms is None else replace(figure, ms=figure.p95_ms)
+        for stage, figure in preset.stages.items()
+    }
+    return replace(preset, stages=stages)
 
 
 def keeping(preset: Preset) -> dict[Engine, float]:
@@ -271,7 +302,7 @@ def _below(bound: float) -> int:
 
 def changed(preset: Preset, given: Mapping[StageName, float]) -> Preset:
     """With other figures for some stages."""
-    source = Source("given", "", "")
+    source = Source("given", "")
     return replace(
         preset, stages={**preset.stages, **{stage: Figure(ms, source) for stage, ms in given.items()}}
     )
@@ -311,7 +342,8 @@ def remedies(preset: Preset, knowledge: Knowledge, target_ms: float) -> list[Rem
         stage: usual.high for stage, usual in knowledge.usual.items() if ms[stage] > usual.high
     }
     worst = now.bottleneck.stage
-    if now.total_ms > target_ms and worst not in wanted and ms[worst] > knowledge.usual[worst].low:
+    first_audio = max(now.total_ms, preset.measured.p50_ms if preset.measured else 0.0)
+    if first_audio > target_ms and worst not in wanted and ms[worst] > knowledge.usual[worst].low:
         quicker = changed(preset, {worst: knowledge.usual[worst].low})
         if timeline(quicker).total_ms < now.total_ms:  # else the next stage is waited for instead
             wanted[worst] = knowledge.usual[worst].low

@@ -147,7 +147,9 @@ def answer(
     if name is None:
         known = own is not None and own.preset is not None
         name = NAME if known else OTHERWISE
-        if not known:
+        if own is not None and own.unread is not None:
+            notes.append(message("budget_own_unread", language, reason=own.unread, instead=OTHERWISE))
+        elif not known:
             notes.append(
                 message(
                     "budget_no_own",
@@ -187,6 +189,8 @@ def answer(
 def _preset(name: str, knowledge: Knowledge, own: Own | None) -> Preset:
     if name != NAME:
         return knowledge.presets[name]
+    if own is not None and own.unread is not None:
+        raise BudgetError("reason_budget_unread", reason=own.unread)
     if own is None or own.preset is None:
         raise BudgetError(
             "reason_budget_own",
@@ -206,9 +210,9 @@ def _set(preset: Preset, asked: Wanted) -> Preset:
         if name in SETTINGS:
             overlap = replace(overlap, **{f"{name}_ms": ms})  # type: ignore[arg-type]  # names of floats
     if any(name == "draft_at" for name, _ in asked.given):
-        overlap = replace(overlap, draft_source="given")
+        overlap = replace(overlap, draft_source=Phrase("budget_kind_given"))
     if any(name in ("answer_rest", "voice_rest") for name, _ in asked.given):
-        overlap = replace(overlap, rest_source="given")
+        overlap = replace(overlap, rest_source=Phrase("budget_kind_given"))
     if asked.drafts is not None:
         overlap = replace(overlap, drafts=asked.drafts)
     if asked.streaming is not None:
@@ -235,11 +239,11 @@ def _side(
                 "ms": _ms(ms[span.stage]),
                 "p95_ms": None if figure.p95_ms is None else _ms(figure.p95_ms),
                 "usual_ms": {"low": usual.low, "high": usual.high},
-                "usual_source": str(usual.source),
+                "usual_source": usual.source.in_language(language),
                 "usual_url": usual.source.url,
                 "over_usual": ms[span.stage] > usual.high,
                 "target_ms": _ms(usual.share * target_ms),
-                "source": str(figure.source),
+                "source": figure.source.in_language(language),
                 "source_kind": figure.source.kind,
                 "source_date": figure.source.date or None,
                 "source_url": figure.source.url,
@@ -262,9 +266,9 @@ def _side(
         "zone": zones.of(line.total_ms),
         "zones": {
             "natural_ms": zones.natural_ms,
-            "natural_source": zones.natural_source,
+            "natural_source": zones.natural_source.in_language(language),
             "conversational_ms": zones.conversational_ms,
-            "conversational_source": zones.conversational_source,
+            "conversational_source": zones.conversational_source.in_language(language),
         },
         "overlap": {
             "assumption": text(
@@ -281,11 +285,11 @@ def _side(
             ),
             "drafts": overlap.drafts,
             "draft_at_ms": _ms(overlap.draft_at_ms),
-            "draft_source": overlap.draft_source,
+            "draft_source": overlap.draft_source.in_language(language),
             "streaming": overlap.streaming,
             "answer_rest_ms": _ms(overlap.answer_rest_ms),
             "voice_rest_ms": _ms(overlap.voice_rest_ms),
-            "rest_source": overlap.rest_source,
+            "rest_source": overlap.rest_source.in_language(language),
             "recognition_runs_along": overlap.recognition_runs_along,
             "saved_ms": {
                 "drafts": _ms(undrafted - line.total_ms),
@@ -301,6 +305,8 @@ def _side(
                 "n": preset.measured.turns,
             },
             "model_less_p50_ms": _ms(line.total_ms - preset.measured.p50_ms),
+            "zone": {"p50": zones.of(preset.measured.p50_ms), "p95": zones.of(preset.measured.p95_ms)},
+            "over_target": preset.measured.p50_ms > target_ms,
         },
         "load": None if load is None else _load(preset, knowledge, load, language),
         "remedies": [
@@ -326,7 +332,7 @@ def _load(preset: Preset, knowledge: Knowledge, load: Load, language: Language) 
         said = text(
             "budget_load_saturated",
             language,
-            engines=", ".join(under.saturated),
+            engines=", ".join(text(f"budget_engine_{engine}", language) for engine in under.saturated),
             speakers=load.speakers,
             every=load.every_s,
             most=under.most_speakers,
@@ -338,13 +344,17 @@ def _load(preset: Preset, knowledge: Knowledge, load: Load, language: Language) 
             speakers=load.speakers,
             every=load.every_s,
             total=_ms(total or 0.0),
+            quiet=_ms(under.quiet_p95_ms),
             most=under.most_speakers,
         )
+        if under.unspread:
+            said += " " + text("budget_load_unspread", language, count=len(under.unspread), of=len(STAGES))
     return {
         "assumption": "M/M/c",
         "formula": "P(wait > t) = C(c, a) * exp(-(c/s - l) * t), a = l*s, utilisation = a/c, "
         "C = Erlang C (= utilisation where c = 1), l = (speakers - 1) / every_s; waits of the engines "
-        "independent; first audio = max(E, S + C + waits) + P",
+        "independent; first audio = quiet p95 + what they add to max(E, S + C + waits) + P, every stage at "
+        "its p95 where that is known",
         "text": said,
         "percentile": PERCENTILE,
         "speakers": load.speakers,
@@ -361,6 +371,8 @@ def _load(preset: Preset, knowledge: Knowledge, load: Load, language: Language) 
         },
         "saturated": list(under.saturated),
         "most_speakers": under.most_speakers,
+        "quiet_p95_ms": _ms(under.quiet_p95_ms) if preset.at_once else None,
+        "spread_unknown": list(under.unspread),
         "total_p95_ms": None if total is None or not preset.at_once else _ms(total),
         "zone": None if total is None or not preset.at_once else knowledge.zones.of(total),
     }
@@ -380,11 +392,11 @@ def _number(name: str, given: str, least: float, most: float) -> float:
 
 
 def _unknown(code: str, name: str, among: Sequence[str]) -> BudgetError:
-    near = difflib.get_close_matches(name[:80], among, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(name[:80].lower(), among, n=1, cutoff=0.4)
     return BudgetError(
         code,
         name=_shown(name),
-        near=Phrase("near_name", name=near[0]) if near else "",
+        near=Phrase("near_name", name=near[0]) if near else ".",
         names=", ".join(among),
     )
 

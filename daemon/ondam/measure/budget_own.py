@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -12,7 +13,8 @@ from ondam.journal.figures import Figures, RowError, figures
 from ondam.journal.marks import STAGES, StageName
 from ondam.journal.report import populations
 from ondam.journal.steady import Steadiness
-from ondam.measure.budget import CHAIN, Engine, Figure, Measured, Overlap, Preset, Source
+from ondam.measure.budget import SERVING, Engine, Figure, Measured, Overlap, Preset, Source
+from ondam.messages import Phrase
 
 NAME = "this-machine"
 WORDS = "this_machine"
@@ -27,11 +29,12 @@ TURNS = 400
 @dataclass(frozen=True, slots=True)
 class Own:
     """``preset`` is None while there are fewer than ``FEWEST`` settled spoken turns; ``settled`` of
-    ``turns``."""
+    ``turns``. ``unread``: why the journal could not be read, where it could not."""
 
     preset: Preset | None
     settled: int
     turns: int
+    unread: Phrase | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ def own(rows: Sequence[Mapping[str, Any]], steadiness: Steadiness, at_once: Mapp
 
 
 def _cost(row: Mapping[str, Any]) -> _Cost:
-    marks, engine, stages = row.get("marks_ms") or {}, row.get("engine_ms") or {}, row.get("stages_ms") or {}
+    marks, engine, stages = (_numbers(row, key) for key in ("marks_ms", "engine_ms", "stages_ms"))
     stt = _or(engine.get("stt"), marks, "stt_sent", "stt_final")
     token = _or(engine.get("llm_first_token"), marks, "llm_sent", "llm_first_token")
     to_clause = _or(engine.get("llm_first_clause"), marks, "llm_sent", "first_clause")
@@ -84,13 +87,13 @@ def _cost(row: Mapping[str, Any]) -> _Cost:
     last, whole = engine.get("llm_last_token"), engine.get("tts")
     began, endpoint = marks.get("stt_sent"), marks.get("endpoint")
     return _Cost(
-        endpoint=stages.get("endpoint"),
+        endpoint=_least_0(stages.get("endpoint")),
         ipc=between,
         stt=stt,
         llm_first_token=token,
         first_clause=clause,
         tts_first_audio=tts,
-        playback_buffer=stages.get("playback_buffer"),
+        playback_buffer=_least_0(stages.get("playback_buffer")),
         draft_at=began if began is not None and endpoint is not None and began < endpoint else None,
         answer_rest=None if last is None or to_clause is None else max(0.0, last - to_clause),
         voice_rest=None if whole is None or tts is None else max(0.0, whole - tts),
@@ -100,13 +103,13 @@ def _cost(row: Mapping[str, Any]) -> _Cost:
 
 def _preset(costs: Sequence[_Cost], turns: Sequence[Figures], at_once: Mapping[Engine, int]) -> Preset:
     date = turns[-1].started_at[:10]
-    said = f"{len(costs)} settled spoken turns of this machine's journal"
+    whole, engines = (Phrase(f"budget_source_own{which}", count=len(costs)) for which in ("", "_engines"))
     stages: dict[StageName, Figure] = {}
     for stage in STAGES:
         values = _known(costs, stage)
-        source = Source("measured", date, said + ("" if stage not in CHAIN else ", the engines' own times"))
+        source = Source("measured", date, engines if stage in SERVING else whole)
         if not values:
-            source = Source("assumption", date, "the turns do not tell")
+            source = Source("assumption", date, Phrase("budget_source_own_untold"))
         stages[stage] = Figure(_at(values, 50), source, _at(values, 95) if values else None)
     drafted = _known(costs, "draft_at")
     most = 2 * len(drafted) > len(costs)
@@ -119,17 +122,33 @@ def _preset(costs: Sequence[_Cost], turns: Sequence[Figures], at_once: Mapping[E
         Overlap(
             drafts=most,
             draft_at_ms=round(_at(drafted, 50), 1) if drafted else stages["endpoint"].ms,
-            draft_source=f"measured {date}: {len(drafted)} of {len(costs)} answers were begun in the pause"
+            draft_source=Phrase("budget_source_own_draft", date=date, count=len(drafted), of=len(costs))
             if drafted
-            else "assumption: no answer was begun in the pause, so nothing is known of when it would be",
+            else Phrase("budget_source_own_no_draft"),
             streaming=True,
             answer_rest_ms=_at(answer_rest, 50),
             voice_rest_ms=_at(voice_rest, 50),
-            rest_source=f"measured {date}: {len(answer_rest)} answers, {len(voice_rest)} of them spoken",
+            rest_source=Phrase(
+                "budget_source_own_rest", date=date, answers=len(answer_rest), spoken=len(voice_rest)
+            ),
         ),
         at_once,
         Measured(_at(first, 50), _at(first, 95), len(first)),
     )
+
+
+def _numbers(row: Mapping[str, Any], key: str) -> dict[str, float]:
+    """What can be counted with. ``figures`` has looked at most of it, not at all."""
+    return {
+        name: float(value)
+        for name, value in (row.get(key) or {}).items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    }
+
+
+def _least_0(value: float | None) -> float | None:
+    """An endpoint before the last voice was waited for no longer than none."""
+    return None if value is None else max(0.0, value)
 
 
 def _known(costs: Sequence[_Cost], name: str) -> list[float]:

@@ -46,7 +46,8 @@ async def test_without_a_daemon_the_journal_is_read(ondam: Ondam) -> None:
     told = (await ondam("budget", "--json")).json
     assert (told["preset"], told["total_ms"]) == ("this-machine", 512.0)
     shown = (await ondam("budget")).out
-    assert "Measured in 12 turns: 512 ms at the median" in shown
+    assert "First audio, measured in 12 turns: 512 ms at the median (conversational), 95 of 100" in shown
+    assert "By the model, from the medians above: 512 ms" in shown
 
 
 async def test_a_daemon_that_may_not_be_asked_is_told(ondam: Ondam, daemon: FakeDaemon) -> None:
@@ -59,10 +60,21 @@ async def test_two_presets_stand_beside_each_other(ondam: Ondam, monkeypatch: py
     (voice,) = (line.split() for line in shown.splitlines()[-6:] if "first sound" in line)
     assert voice == ["first", "sound", "100", "673", "+573", "0", "388", "+388"]
     assert "A conversational, B beyond conversation" in shown
-    assert "M/M/c: Saturated: with 40 speakers" in shown
+    assert "M/M/c: Saturated: with 40 speakers" in shown and "more comes to the voice than" in shown
     monkeypatch.setenv("ONDAM_LANGUAGE", "ko")
     korean = (await ondam("budget", "--preset", "process-per-utterance")).out
     assert "효과가 큰 순서로 할 수 있는 일" in korean and "644 ms 단축, 음성 인식" in korean
+
+
+async def test_where_the_figures_are_from_is_told_to_whoever_asks(ondam: Ondam) -> None:
+    shown = (await ondam("budget", "--preset", "h100")).out
+    assert "published 2026-01\n" in shown and "ondam budget --sources" in shown
+    told = (await ondam("budget", "--preset", "h100", "--against", "laptop", "--sources")).out
+    assert "recognition: published, 2026-01: faster-whisper in a Korean phone agent on one H100 80 GB" in told
+    assert "first sound: published, read 2026-11-30: first piece of synthesised sound after 80 to 200" in told
+    assert "natural: gaps between turns are about 200 ms" in told and "drafts are off on battery" in told
+    korean = (await ondam("budget", "--preset", "h100", "--sources", "--language", "ko")).out
+    assert "음성 인식: 발표된 수치, 2026-01: H100 80 GB 한 장의 한국어 전화 에이전트" in korean
 
 
 async def test_wrong_wishes_are_usage_errors(ondam: Ondam) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from ondam.journal import recorder as module
 from ondam.journal.conditions import Conditions
+from ondam.journal.reading import newest
 from ondam.journal.recorder import Recorder, read_turns
 from ondam.journal.turn import Turn
 from ondam.messages import message
@@ -87,6 +88,15 @@ def test_turns_are_read_newest_first_up_to_a_limit_and_since_a_time(tmp_path: Pa
     written(path, *(turn(n, NOON + timedelta(minutes=n)) for n in range(1, 5)))
     assert [t["id"] for t in read_turns(path, limit=2)] == [4, 3]
     assert [t["id"] for t in read_turns(path, limit=9, since=NOON + timedelta(minutes=3))] == [4, 3]
+
+
+def test_a_row_that_is_torn_hides_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    written(path, turn(1), turn(2), turn(3))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE turns SET record = '{\"id\": 2' WHERE turn = 2")
+    assert [t["id"] for t in read_turns(path, limit=9)] == [3, 1]
+    assert [t["id"] for t in newest(path, 9)] == [3, 1]
 
 
 def test_a_path_may_hold_what_has_a_meaning_in_a_url(tmp_path: Path) -> None:

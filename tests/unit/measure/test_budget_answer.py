@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.journal.rows import NOON, row
 
+from ondam.config import load
 from ondam.journal.steady import Steadiness
 from ondam.measure.budget import timeline
 from ondam.measure.budget_answer import BudgetError, Wanted, answer, switch, wanted
 from ondam.measure.budget_data import knowledge
 from ondam.measure.budget_own import Own, own
+from ondam.measure.budget_reading import own_of
 
 KNOWN = knowledge()
 STEADY = Steadiness(5, 0.1)
@@ -106,9 +112,55 @@ def test_with_turns_of_its_own_it_is_this_machine_with_its_p95() -> None:
     assert told["measured"] == {
         "first_audio_ms": {"p50": 512.0, "p95": 512.0, "n": 12},
         "model_less_p50_ms": 0.0,
+        "zone": {"p50": "conversational", "p95": "conversational"},
+        "over_target": False,
     }
     assert told["difference"]["total_ms"] == 92.0
     assert told["against"]["preset"] == "embedded-cpu"
+
+
+def test_a_zone_is_told_of_what_was_measured_too() -> None:
+    """The sum of medians is in one zone, and the machine in another."""
+    slow = [{**turn(n), "first_audio_ms": 1100.0} for n in range(12)]
+    told = answer(Wanted(), KNOWN, mine(slow), 800.0, "en")
+    assert (told["zone"], told["over_target"]) == ("conversational", False)
+    assert told["measured"]["zone"] == {"p50": "beyond", "p95": "beyond"}
+    assert (told["measured"]["over_target"], told["measured"]["model_less_p50_ms"]) == (True, -588.0)
+
+
+def test_sources_are_told_in_the_language_that_is_asked_for() -> None:
+    told = answer(Wanted(against="managed-apis"), KNOWN, mine([turn(n) for n in range(12)]), 800.0, "ko")
+    assert (
+        told["stages"][2]["source"]
+        == "측정, 2026-01-31: 이 컴퓨터 기록의 안정된 음성 턴 12개, 엔진 자체 시간"
+    )
+    assert told["stages"][2]["usual_source"].startswith("발표된 수치, 2026-11-30 확인: 스트리밍 인식에는")
+    for side in (told, told["against"]):
+        lines = [stage[key] for stage in side["stages"] for key in ("source", "usual_source")]
+        lines += [side["overlap"][key] for key in ("draft_source", "rest_source")]
+        lines += [side["zones"][key] for key in ("natural_source", "conversational_source")]
+        assert all(re.search("[가-힣]", line) for line in lines)
+
+
+def test_rows_that_hold_no_numbers_spoil_nothing() -> None:
+    rows = [turn(n) for n in range(16)]
+    for at, wrong in enumerate((math.nan, math.inf, "soon", None, True, [1])):
+        rows[at] = turn(at, marks_ms={**turn(0)["marks_ms"], "stt_final": wrong, "stt_sent": wrong})
+        rows[at]["engine_ms"]["llm_first_clause"] = wrong
+    rows[7]["stages_ms"]["endpoint"] = -40.0
+    told = answer(Wanted(), KNOWN, mine(rows), 800.0, "en")
+    assert (told["preset"], told["total_ms"]) == ("this-machine", 512.0)
+    assert "NaN" not in json.dumps(told) and all(stage["ms"] >= 0 for stage in told["stages"])
+
+
+def test_a_journal_that_cannot_be_read_is_not_called_empty(tmp_path: Path) -> None:
+    (tmp_path / "journal.sqlite").write_bytes(b"SQLite format 3\x00" + b"x" * 4096)
+    own = own_of(tmp_path / "journal.sqlite", load(None).measure)
+    told = answer(Wanted(), KNOWN, own, 800.0, "en")
+    assert (told["preset"], told["notes"][0]["code"]) == ("embedded-cpu", "budget_own_unread")
+    assert "holds no turns that can be read" in told["notes"][0]["text"]
+    with pytest.raises(BudgetError, match="reason_budget_unread"):
+        answer(Wanted(preset="this-machine"), KNOWN, own, 800.0, "ko")
 
 
 def test_the_answer_has_what_was_promised() -> None:
@@ -170,6 +222,8 @@ def test_what_is_asked_travels_as_a_query_and_back() -> None:
     ("wrong", "said"),
     [
         ({"settings": ["sst=1"]}, 'did you mean "stt"? Known: endpoint, ipc, stt'),
+        ({"settings": ["foo=1"]}, "no stage 'foo'. Known"),
+        ({"settings": ["STT=1"]}, 'did you mean "stt"?'),
         ({"settings": ["stt"]}, "STAGE=MS is wanted, not 'stt'"),
         ({"settings": ["stt=1", "stt=1"]}, "stt is set twice"),
         ({"settings": ["stt=-1"]}, "a number from 0 to 600000 is wanted, not '-1'"),
