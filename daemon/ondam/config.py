@@ -17,6 +17,7 @@ import pydantic
 from pydantic_core import PydanticCustomError
 
 from ondam import messages
+from ondam.contradictions import contradictions
 from ondam.schema import Table, check, read_toml
 from ondam.types import Language, Mode
 
@@ -384,7 +385,7 @@ def load(file: Path | None, overrides: Mapping[str, Any] | None = None) -> Confi
     if overrides:
         values = _laid_over(values, overrides)
         origin = messages.Phrase("config_with_set", origin=origin)
-    return check(Config, values, origin)
+    return check(Config, values, origin, contradictions=contradictions)
 
 
 def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ondam.config import Config, DetectConfig, DraftsConfig, EndpointConfig
+from ondam.contradictions import contradictions
 from ondam.schema import Table, check
 
 
@@ -32,5 +33,5 @@ def for_conversation(config: Config, given: Mapping[str, object]) -> Config:
         below = values.get(name)
         both = isinstance(below, dict) and isinstance(table, Mapping)
         values[name] = {**below, **table} if both else table  # type: ignore[dict-item]  # both are mappings
-    checked = check(Settings, values, "settings")
+    checked = check(Settings, values, "settings", contradictions=contradictions)
     return config.model_copy(update={name: getattr(checked, name) for name in Settings.model_fields})

@@ -6,13 +6,14 @@ import difflib
 import re
 import reprlib
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import pydantic
 from pydantic_core import ErrorDetails
 
+from ondam.contradictions import Contradiction
 from ondam.errors import ConfigError
 from ondam.messages import Phrase, Phrases, catalog
 
@@ -23,7 +24,9 @@ LONGEST_FOUND = 80
 class Table(pydantic.BaseModel):
     """A TOML table: unknown keys are refused, nothing is converted, nothing changes after reading."""
 
-    model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
+    model_config = pydantic.ConfigDict(
+        extra="forbid", strict=True, frozen=True, allow_inf_nan=False, protected_namespaces=()
+    )
 
 
 TableT = TypeVar("TableT", bound=Table)
@@ -45,22 +48,42 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError("toml_broken", path=path, reason=error) from error
 
 
-def check(table: type[TableT], values: Mapping[str, Any], origin: object) -> TableT:
-    """``values`` (from ``origin``) as a ``table``. Raises ConfigError listing every problem."""
+def check(
+    table: type[TableT],
+    values: Mapping[str, Any],
+    origin: object,
+    *,
+    contradictions: Callable[[Mapping[str, object]], Iterable[Contradiction]] = lambda values: (),
+) -> TableT:
+    """``values`` (from ``origin``) as a ``table``. Raises ConfigError listing every problem, and of the
+    ``contradictions`` those between values that are no problem themselves.
+    """
+    checked: TableT | None = None
+    problems: list[Phrase] = []
+    wrong: set[str] = set()
+    cause: pydantic.ValidationError | None = None
     try:
-        return table.model_validate(values)
+        checked = table.model_validate(values)
     except pydantic.ValidationError as error:
-        raise ConfigError(
-            "config_problems", origin=origin, problems=Phrases(tuple(_problems(table, error)))
-        ) from error
+        cause = error
+        problems += _problems(table, error)
+        wrong = {_where(detail) for detail in error.errors(include_url=False)}
+    problems += [found.problem for found in contradictions(values) if not wrong.intersection(found.keys)]
+    if checked is None or problems:
+        raise ConfigError("config_problems", origin=origin, problems=Phrases(tuple(problems))) from cause
+    return checked
+
+
+def _where(detail: ErrorDetails) -> str:
+    """The key, without the names of union branches that pydantic mixes into the location."""
+    return _path(
+        part for part in detail["loc"] if not re.search(r"[\[\]()]|^(str|int|float|bool)$", str(part))
+    )
 
 
 def _problems(table: type[Table], error: pydantic.ValidationError) -> Iterator[Phrase]:
     for detail in error.errors(include_url=False):
-        # Names of union branches that pydantic mixes into the location are not keys of the file.
-        where = _path(
-            part for part in detail["loc"] if not re.search(r"[\[\]()]|^(str|int|float|bool)$", str(part))
-        )
+        where = _where(detail)
         if detail["type"] == "extra_forbidden":
             yield Phrase("problem_unknown_key", key=where, near=_nearest(table, detail["loc"]))
         elif detail["type"] == "missing":
