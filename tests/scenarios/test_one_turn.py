@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from ondam.control import wire
-from ondam.control.sound import decode
+from ondam.control.sound import decode, encode
 from ondam.journal.marks import STAGES
 from ondam.journal.recorder import read_turns
 from ondam.measure.clips import clips
+from tests.fakes.human_clips import human_clips
 from tests.scenarios.house import House, engine
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(600)]
@@ -42,6 +43,20 @@ async def test_the_question_is_understood_and_the_answer_can_be_understood(resid
         async with resident.client() as client:
             heard = await client.transcribe(wav, "en")
         assert jiwer.cer(plain(turn["reply"] or ""), plain(heard["text"])) <= 0.15
+
+
+async def test_a_recording_longer_than_what_is_kept_in_one_piece_is_understood_as_a_whole(
+    resident: House,
+) -> None:
+    speech = next(clip for clip in human_clips() if clip.name == "jfk")
+    assert speech.audio.seconds > 10
+    settings = {"detect": {"max_utterance_s": 5}, "endpoint": {"mode": "silence", "silence_ms": 2500}}
+    async with resident.client() as client:
+        wav = encode(speech.audio)
+        turn, _ = await client.wav_turn(wav, "en", reset_history=True, settings=settings)
+    assert turn["outcome"] == "answered"
+    assert turn["utterance_s"] > speech.audio.seconds
+    assert jiwer.wer(plain(speech.text), plain(turn["transcript"] or "")) <= 0.15
 
 
 async def test_stages_add_up_to_first_audio_and_marks_follow_one_another(resident: House) -> None:
