@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from ondam.control import wire
 from ondam.errors import ControlError, OndamError
 from ondam.measure.bench import Question, cut_short, same_words
-from ondam.measure.distribution import distribution, is_answered, summary
+from ondam.measure.distribution import distribution, is_answered, served_whole, summary
 from ondam.measure.scaling import DOORS, Load, limit, turns_per_min, waited_ms
 from ondam.messages import reader_language
 from ondam.types import Language
@@ -66,6 +66,12 @@ class Step:
     def answered(self) -> int:
         """Counted turns whose answer was heard."""
         return sum(1 for turn in self.turns if is_answered(turn))
+
+    @property
+    def whole_from_cache(self) -> int:
+        """Counted turns whose prompt the language engine had as a whole: a new question waits longer."""
+        answered = (turn for turn in self.turns if is_answered(turn))
+        return sum(1 for turn in answered if served_whole(turn["tokens"]))
 
     @property
     def throughput(self) -> float | None:

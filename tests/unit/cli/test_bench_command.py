@@ -91,7 +91,7 @@ async def test_what_cannot_differ_is_refused_before_anything_starts(
 async def test_a_turn_that_fails_is_shown(daemon: FakeDaemon, ondam: Ondam) -> None:
     daemon.failing = AudioError("wav_without_speech")
     done = await ondam("bench", "--language", "en", "--turns", "2", "--settle", "0")
-    assert done.code == 0
+    assert done.code == 1, "not one was answered"
     assert "2 failed" in done.out
     assert ".wav: " in done.out
 
@@ -236,6 +236,21 @@ async def test_an_engine_that_failed_is_named_with_its_side_and_the_end_of_its_l
     assert said in done.err
     assert "It ended with status 1.\nloaded\nready" in done.err
     assert not [call for call in daemon.asked if call[0] == "wav_turn"]
+
+
+async def test_a_plot_that_cannot_be_written_costs_no_figure(
+    daemon: FakeDaemon, ondam: Ondam, tmp_path: Path
+) -> None:
+    done = await ondam("bench", "--language", "en", "--turns", "2", "--settle", "0", "--json",
+                       "--plot", f"{tmp_path}/{'x' * 300}.svg")  # fmt: skip
+    assert (done.code, done.json["first_audio_ms"]["n"]) == (1, 2)
+    assert "could not be written" in done.err
+
+
+async def test_a_run_without_an_answer_is_no_success(daemon: FakeDaemon, ondam: Ondam) -> None:
+    daemon.failing = AudioError("wav_without_speech")
+    done = await ondam("bench", "--language", "en", "--turns", "2", "--settle", "0", "--json")
+    assert (done.code, done.json["failed"]) == (1, 2)
 
 
 async def test_turns_before_the_engines_settled_are_pointed_out(

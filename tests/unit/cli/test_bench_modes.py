@@ -44,6 +44,7 @@ async def test_a_step_for_each_number_of_sessions(daemon: FakeDaemon, ondam: Ond
     assert [step["first_audio_ms"]["n"] for step in told["steps"]] == [4, 4]
     assert (told["serves"], told["stops_at"]) == (2, None)
     assert told["conditions"]["run"]["turns_each"] == 4
+    assert told["conditions"]["run"]["prompts"] == {"answered": 8, "whole_from_cache": 0}
     assert {"p50", "p90", "p95"} <= set(told["steps"][0]["waited_ms"]["stt"])
 
 

@@ -125,6 +125,14 @@ async def test_settling_turns_and_the_first_of_each_session_do_not_count() -> No
 
 
 @virtual_time
+async def test_prompts_that_came_whole_from_the_cache_are_counted() -> None:
+    (step,) = await run(OneAtATime(), 1, turns=4)
+    step.turns[0]["tokens"] = {"prompt": 42, "cached": 41}
+    step.turns[1] |= {"tokens": {"prompt": 42, "cached": 42}, "outcome": "failed", "first_audio_ms": None}
+    assert step.whole_from_cache == 1, "of those that were answered, and the others had something to compute"
+
+
+@virtual_time
 async def test_a_turn_that_fails_counts_as_failed_and_stops_the_scaling() -> None:
     daemon = OneAtATime(failing={3: AudioError("wav_without_speech")})
     steps = await run(daemon, 1, 2, turns=4)

@@ -6,13 +6,16 @@ import asyncio
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ondam.cli.bench.mode_options import chosen, mode_options
-from ondam.cli.frame import INTERRUPTED, Entry, LazyGroup
+from ondam.cli.frame import FAILED, INTERRUPTED, Entry, LazyGroup
 from ondam.places import places
+
+if TYPE_CHECKING:
+    from ondam.types import Language
 
 PARTS = {
     "compare": Entry("ondam.cli.bench.compare", "Hold a stored run against an older one."),
@@ -155,12 +158,31 @@ def command(
                 raise
             interrupted = True
     result: Mapping[str, Any] = bench.result or {}
-    if plot is not None:
-        from ondam.measure.plot import svg
-
-        plot.write_text(svg(result, spoken), "utf-8")
     if json_wanted:
         print_json(result)
     else:
         draw(result)
-    return INTERRUPTED if interrupted else int(result.get("stopped", {}).get("exit_code", 0))
+    drawn = plot is None or _plotted(plot, result, spoken)
+    if interrupted:
+        return INTERRUPTED
+    if "stopped" in result:
+        return int(result["stopped"]["exit_code"])
+    heard = all(_heard(side) for side in (result, *([result["against"]] if "against" in result else [])))
+    return 0 if drawn and heard else FAILED
+
+
+def _plotted(path: Path, result: Mapping[str, Any], language: Language) -> bool:
+    """Whether it could be written. The figures have been printed: no run of an hour is lost with its plot."""
+    from ondam.cli.terminal import say
+    from ondam.measure.plot import svg
+
+    try:
+        path.write_text(svg(result, language), "utf-8")
+    except OSError as error:
+        click.echo(say("bench_plot_unwritable", path=path, reason=error.strerror or error), err=True)
+        return False
+    return True
+
+
+def _heard(side: Mapping[str, Any]) -> bool:
+    return bool(side["first_audio_ms"]["n"])

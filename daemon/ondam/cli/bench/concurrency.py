@@ -69,6 +69,10 @@ class Concurrency:
             "turns_each": asked.turns,
             "turns_before": settle,
             "clips": [clip.name for clip in clips],
+            "prompts": {
+                "answered": sum(step.answered for step in steps),
+                "whole_from_cache": sum(step.whole_from_cache for step in steps),
+            },
             "seed": asked.seed,
             "budget_ms": budget_ms,
         }
@@ -130,8 +134,7 @@ def _doubts(result: Told) -> list[str]:
         lines += [
             say("bench_turn_failed", clip=turn["clip"], reason=turn["error"]["text"]) for turn in failed
         ]
-    cached = sum(step["prompts"]["whole_from_cache"] for step in result["steps"])
-    if cached:
+    if cached := run["prompts"]["whole_from_cache"]:
         lines.append(say("bench_from_cache", count=cached))
     lines.append(say("concurrency_conditions", turns=run["turns_each"], load=run["load_average_after"]))
     return lines
