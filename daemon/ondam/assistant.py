@@ -238,6 +238,7 @@ class Assistant:
                 "journal",
                 Fault("journal_turns_lost", {"count": self._recorder.lost, "path": self._places.journal}),
             )
+        fits = {engine.fit for engine in self._fleet.status()}
         return {
             "version": __version__,
             "pid": os.getpid(),
@@ -249,6 +250,7 @@ class Assistant:
             "microphone": self._device("microphone"),
             "speaker": self._device("speaker"),
             "engines": [self._engine(engine) for engine in self._fleet.status()],
+            "fit": next((fit for fit in wire.WORST_FIRST if fit in fits), "unknown"),
             "faults": [self._wire_fault(fault, since) for fault, since in self._faults.values()],
             "turns": self._turns,
             "last_turn": cast(wire.Turn | None, self._last_turn),
@@ -521,6 +523,8 @@ class Assistant:
             "uptime_s": round(engine.uptime_s, 1),
             "spare": engine.spare,
             "outside": engine.outside,
+            "policy": engine.policy,
+            "fit": engine.fit,
             "faults": [self._wire_fault(fault) for fault in engine.faults],
             "report": engine.report,
         }
@@ -567,6 +571,10 @@ class Assistant:
                 self._notice(change.fault)  # it is back
         elif change.fault is not None:
             self._fault(key, change.fault)
+            for fault in engine.faults:
+                if engine.fit == "refused" and fault.code.endswith(("_refused", "_refused_by_plan")):
+                    # Beside "I cannot hear": why, and what to do.
+                    self._fault(f"{key}:{fault.code}", fault)
 
         if engine.state == "ready" and self._prepared.get(engine.name) != engine.pid:
             self._prepared[engine.name] = engine.pid

@@ -73,6 +73,8 @@ def _device(device: wire.Device) -> str:
 
 def _engine(engine: wire.EngineStatus) -> list[str]:
     remarks = [say("cli_spare")] if engine["spare"] else []
+    if engine["fit"] not in {"unknown", "as_planned"}:
+        remarks.append(named("cli_fit_", engine["fit"]))
     if engine["restarts"]:
         remarks.append(say("cli_restarted", count=engine["restarts"]))
     return [

@@ -121,6 +121,9 @@ class _Moment:
         differs = GaugeMetricFamily(
             "ondam_engine_faults", "What it got otherwise than planned, and more.", labels=("engine", "stage")
         )
+        fits = GaugeMetricFamily(
+            "ondam_engine_as_planned", "1 when it got what the plan asked for.", labels=("engine", "stage")
+        )
         memory = GaugeMetricFamily(
             "ondam_engine_resident_bytes", "With everything it started.", labels=("engine", "stage")
         )
@@ -129,6 +132,7 @@ class _Moment:
             up.add_metric(labels, engine["state"] == "ready")
             restarts.add_metric(labels, engine["restarts"])
             differs.add_metric(labels, len(engine["faults"]))
+            fits.add_metric(labels, engine["fit"] == "as_planned")
             if engine["rss_mib"] is not None:
                 memory.add_metric(labels, engine["rss_mib"] * 2**20)
-        yield from (up, restarts, differs, memory)
+        yield from (up, restarts, differs, fits, memory)

@@ -34,6 +34,17 @@ DeviceState: TypeAlias = Literal["ok", "missing", "none", "muted"]
 EngineState: TypeAlias = Literal["starting", "loading", "ready", "restarting", "failed", "stopped"]
 """As ``supervisor.status`` says them; ``failed`` stays down until a person restarts it."""
 
+Policy: TypeAlias = Literal["require", "warn"]
+"""Of an engine that did not get what the plan asked for: not used, or used and shown."""
+
+Fit: TypeAlias = Literal["unknown", "as_planned", "differs", "unreported", "refused"]
+"""What an engine got beside what it was to get. ``unknown``: it has not told yet. ``differs``: something is
+otherwise, and it is used (``warn``). ``unreported``: it does not tell, and is used. ``refused``: otherwise or
+untold, and not used (``require``). Its ``faults`` say what, why, and what to do."""
+
+WORST_FIRST: tuple[Fit, ...] = ("refused", "differs", "unreported", "unknown", "as_planned")
+"""``Status.fit`` is the first of these that any engine has."""
+
 Layer: TypeAlias = Literal["ondam", "config", "control", "model", "engine", "audio", "journal"]
 """Which of the exceptions in ``ondam.errors`` an error is."""
 
@@ -198,7 +209,10 @@ class Device(TypedDict):
 
 
 class EngineStatus(TypedDict):
-    """One engine. ``loads``: how often weights were loaded (1). ``spare``: the last-resort voice."""
+    """One engine. ``loads``: how often weights were loaded (1). ``spare``: the last-resort voice.
+
+    ``fit`` and ``policy``: whether it got what the plan asked for, and what follows where it did not.
+    """
 
     name: str
     stage: Literal["stt", "llm", "tts"]
@@ -212,6 +226,8 @@ class EngineStatus(TypedDict):
     uptime_s: float | None
     spare: bool
     outside: bool
+    policy: Policy
+    fit: Fit
     faults: list[Fault]
     report: Mapping[str, object] | None
 
@@ -412,6 +428,7 @@ class Status(TypedDict):
     """The daemon at this moment. ``echo`` is null where no microphone hears the speaker.
 
     ``report``: this daemon's last turns, as ``populations`` of name to turns, first audio and whole answer.
+    ``fit``: the worst of its engines', for an icon that is to show it; ``faults`` say what.
     """
 
     version: str
@@ -424,6 +441,7 @@ class Status(TypedDict):
     microphone: Device
     speaker: Device
     engines: list[EngineStatus]
+    fit: Fit
     faults: list[Fault]
     turns: int
     last_turn: Turn | None

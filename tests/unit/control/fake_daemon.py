@@ -93,6 +93,8 @@ def engine(name: str = "faster_whisper", *, spare: bool = False) -> wire.EngineS
         "uptime_s": 61.0,
         "spare": spare,
         "outside": False,
+        "policy": "warn",
+        "fit": "as_planned",
         "faults": [],
         "report": {"schema": 1},
     }
@@ -142,6 +144,7 @@ class FakeDaemon:
             "microphone": self.microphone,
             "speaker": {"name": "default", "state": "missing"},
             "engines": [engine(), engine("llama_server"), engine("espeak", spare=True)],
+            "fit": "as_planned",
             "faults": self.faults,
             "turns": 3,
             "last_turn": turn(3),

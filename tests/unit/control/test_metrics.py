@@ -92,6 +92,7 @@ def test_drafts_tokens_and_engines_are_told() -> None:
     assert at(metrics, "ondam_tokens_total", kind="dropped") == 21
     assert at(metrics, "ondam_tokens_total", kind="prompt") == 3 * (turn()["tokens"]["prompt"] or 0)
     assert at(metrics, "ondam_engine_ready", engine="faster_whisper", stage="stt") == 1
+    assert at(metrics, "ondam_engine_as_planned", engine="faster_whisper", stage="stt") == 1
     assert at(metrics, "ondam_journal_lost_turns") == 2
 
 
