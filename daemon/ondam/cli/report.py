@@ -228,14 +228,16 @@ def _conditions(group: Mapping[str, Any]) -> Iterator[str]:
             continue
         yield f"{stage}: " + ", ".join(_engine(engine))
     if "endpoint" in facts:
-        drafts = (facts.get("drafts") or {}).get("most_per_turn", 0)
+        endpoint, drafts = (
+            told if isinstance(told := facts.get(key), dict) else {} for key in ("endpoint", "drafts")
+        )
         yield say(
             "report_settings",
-            endpoint=(facts.get("endpoint") or {}).get("mode", "–"),
-            drafts=say("report_on" if drafts else "report_off"),
+            endpoint=endpoint.get("mode", "–"),
+            drafts=say("report_on" if drafts.get("most_per_turn") else "report_off"),
             thinking=say("report_on" if facts.get("thinking") else "report_off"),
             max_tokens=facts.get("max_tokens", "–"),
-            budget=_figure(facts.get("budget_ms")),
+            budget=_figure(budget) if isinstance(budget := facts.get("budget_ms"), (int, float)) else "–",
         )
 
 

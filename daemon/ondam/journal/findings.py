@@ -156,6 +156,8 @@ def _fallback(evidence: Evidence) -> Iterator[Finding]:
         engine = evidence.engine(stage)
         differs = engine.get("differs")
         for one in differs if isinstance(differs, list) else ():
+            if not isinstance(one, dict):
+                continue
             yield Finding("fallback", "error", {"engine": engine.get("name"), "stage": stage, **one})
 
 

@@ -136,8 +136,8 @@ def _from_sqlite(path: Path, selection: Selection) -> Read:
             if "conditions" in tables:
                 wanted = {turn.conditions for turn in made.turns}
                 for name, facts in connection.execute("SELECT name, facts FROM conditions"):
-                    if name in wanted:
-                        made.facts[name] = json.loads(facts)
+                    if name in wanted and isinstance(told := json.loads(facts), dict):
+                        made.facts[name] = told
     except (sqlite3.Error, ValueError) as error:
         raise JournalError("journal_unreadable", path=path, reason=error) from error
     return made

@@ -125,8 +125,11 @@ def _group(
     name: str | None, facts: Mapping[str, Any] | None, turns: Sequence[Figures], steadiness: Steadiness
 ) -> Group:
     settling = (facts or {}).get("settling")
-    if isinstance(settling, dict) and "steady_turns" in settling and "steady_within" in settling:
-        steadiness = Steadiness(settling["steady_turns"], settling["steady_within"])
+    if isinstance(settling, dict):
+        size, within = settling.get("steady_turns"), settling.get("steady_within")
+        # A file from elsewhere may hold anything.
+        if isinstance(size, int) and size >= 0 and isinstance(within, (int, float)):
+            steadiness = Steadiness(size, within)
     kinds, drifting = populations(turns, steadiness)
     return Group(name, facts, turns, kinds, drifting)
 

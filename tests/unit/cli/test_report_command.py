@@ -102,6 +102,26 @@ async def test_the_conditions_are_told_with_provider_graphs_and_how_long_it_had_
     assert "Spoken over by the user: 1." in shown and "Over budget: first audio; beside a stage" in shown
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"endpoint": "silence"},
+        {"drafts": 8},
+        {"budget_ms": "soon"},
+        {"settling": {"steady_turns": None, "steady_within": 0.1}},
+        {"settling": {"steady_turns": 5, "steady_within": "little"}},
+        {"engines": {"llm": {"name": "vllm", "differs": [1]}, "stt": 3}},
+    ],
+    ids=str,
+)
+async def test_conditions_from_elsewhere_may_hold_anything(
+    ondam: Ondam, tmp_path: Path, odd: dict[str, Any]
+) -> None:
+    run = stored(tmp_path / "run.json", [row(n) for n in range(12)], **odd)
+    done = await ondam("report", "--run", run)
+    assert (done.code, done.err) == (0, "") and "Settled: 12 turns" in done.out
+
+
 async def test_a_session_is_not_looked_for_in_the_file_that_is_held_against(
     ondam: Ondam, tmp_path: Path
 ) -> None:
