@@ -2,6 +2,7 @@
 
     .venv/bin/python script/measure_llm_engines.py --rounds 9
     .venv/bin/python script/measure_llm_engines.py --batches 64,128,256,512   (llama_server alone)
+    .venv/bin/python script/measure_llm_engines.py --flash                    (llama_server alone)
 
 Environments are those that ``ondam engines build`` made, or any interpreter: ``--python-a`` (llama_server),
 ``--python-b`` (llama_cpp). Run it on a quiet machine; what it says of the load is part of the result.
@@ -44,6 +45,9 @@ PREFILL_HEAD_START_S = 0.25
 LONG = 590
 """Words in front of the long question; the prompt has about 600 tokens then."""
 
+CACHED = (0, 100, 300, 600, 900)
+"""Words in front of a question that were computed before it is asked, for ``--flash``."""
+
 WORDS = ("time", "year", "people", "way", "day", "man", "thing", "woman", "life", "child", "world", "school")
 
 ROWS = {
@@ -58,6 +62,8 @@ ROWS = {
     "after_prefill_cancel_progress": "the same, asked with return_progress, ms",
     "both_first_tokens": "two at once: later first token, ms",
     "both_whole": "two at once: both whole, ms",
+    **{f"question_{n}": f"first token of a question after ~{n + 35} cached tokens, ms" for n in CACHED},
+    **{f"decode_{n}": "decode there, tokens/s" for n in CACHED},
     "rss_mib": "resident memory at the end, MiB",
 }
 
@@ -68,6 +74,7 @@ class Engine:
     name: str
     python: str
     options: dict[str, Any]
+    env: dict[str, str]
     socket: Path
     report: Path
     process: asyncio.subprocess.Process | None = None
@@ -192,6 +199,22 @@ async def prefill_round(engine: Engine, dice: random.Random) -> None:
         seen[row].append((await answer(engine, chat(short, "Who else?", 4))).first_ms)
 
 
+async def question_round(engine: Engine, dice: random.Random) -> None:
+    """What depends on how attention is computed: questions after more and more that is cached."""
+    for words in CACHED:
+        system = prefix(dice, words)
+        cold = await answer(engine, chat(system, "What is it about?", 4))
+        if words == CACHED[-1]:
+            engine.seen["prefill_tokens_s"].append(
+                cold.timings["prompt_n"] / cold.timings["prompt_ms"] * 1000
+            )
+        asked = f"Which {dice.choice(WORDS)} comes first, and which one last?"
+        got = await answer(engine, chat(system, asked, DECODED, ignore_eos=True))
+        engine.seen[f"question_{words}"].append(got.timings["prompt_ms"])
+        engine.seen[f"decode_{words}"].append(got.timings["predicted_n"] / got.timings["predicted_ms"] * 1000)
+        engine.seen["prompt_tokens"].append(got.timings["prompt_n"])
+
+
 async def whole_round(engine: Engine, dice: random.Random) -> None:
     """Every row of the table."""
     await prefill_round(engine, dice)
@@ -234,7 +257,7 @@ async def start(engine: Engine, model: Path, threads: int) -> None:
     for name, value in arguments.items():
         command += [f"--{name}", str(value)]
     # The environment's own copy of the engine is found first where there is one.
-    environ = os.environ | {"HF_HUB_OFFLINE": "1"}
+    environ = os.environ | engine.env | {"HF_HUB_OFFLINE": "1"}
     probe = await asyncio.create_subprocess_exec(
         engine.python, "-P", "-c", "import ondam_engines", stderr=asyncio.subprocess.DEVNULL
     )
@@ -277,11 +300,24 @@ def engines_of(arguments: argparse.Namespace, folder: Path) -> list[Engine]:
         manifest = tomllib.loads((ENGINES / "ondam_engines" / name / "engine.toml").read_text("utf-8"))
         at = folder / label.replace(" ", "-")
         python = python or str(places().environments / name / "bin" / "python")
-        return Engine(label, name, python, manifest["options"] | options, at.with_suffix(".sock"), at)
+        options = manifest["options"] | options
+        return Engine(
+            label, name, python, options, manifest["launch"].get("env", {}), at.with_suffix(".sock"), at
+        )
 
     if arguments.batches:
         sizes = [int(size) for size in arguments.batches.split(",")]
         return [engine(f"batch {n}", "llama_server", arguments.python_a, batch=n) for n in sizes]
+    if arguments.flash:
+        return [
+            engine(
+                f"flash attention {'on' if on else 'off'}",
+                "llama_server",
+                arguments.python_a,
+                flash_attention=on,
+            )
+            for on in (True, False)
+        ]
     return [
         engine("llama_server", "llama_server", arguments.python_a),
         engine("llama_cpp", "llama_cpp", arguments.python_b),
@@ -291,21 +327,27 @@ def engines_of(arguments: argparse.Namespace, folder: Path) -> list[Engine]:
 async def run(arguments: argparse.Namespace) -> None:
     model = arguments.model or next((places().models / MODEL).glob("*.gguf"))
     dice = random.Random(arguments.seed)
+    kind = question_round if arguments.flash else prefill_round if arguments.batches else whole_round
     with tempfile.TemporaryDirectory() as folder:
         engines = engines_of(arguments, Path(folder))
         load = [os.getloadavg()[0]]
         try:
-            for engine in engines:
+            for engine in engines if not arguments.flash else []:
                 await start(engine, model, arguments.threads)
             for number in range(-1, arguments.rounds):
                 print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr)
                 for engine in dice.sample(engines, len(engines)):
-                    await (prefill_round if arguments.batches else whole_round)(engine, dice)
+                    if arguments.flash:  # each alone, since the difference is small
+                        await start(engine, model, arguments.threads)
+                    await kind(engine, dice)
+                    if arguments.flash:
+                        engine.seen["rss_mib"].append(engine.rss_mib())
+                        await stop(engine)
                 if number == -1:  # the first round only settles the engines
                     for engine in engines:
                         engine.seen.clear()
                 load.append(os.getloadavg()[0])
-            for engine in engines:
+            for engine in engines if not arguments.flash else []:
                 engine.seen["rss_mib"].append(engine.rss_mib())
         finally:
             await asyncio.gather(*map(stop, engines))
@@ -337,6 +379,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batches", default="", help="compare llama_server with itself: 64,128,256,512")
+    parser.add_argument("--flash", action="store_true", help="llama_server with flash attention and without")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     asyncio.run(run(parser.parse_args()))

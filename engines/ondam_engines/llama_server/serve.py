@@ -46,6 +46,11 @@ def parameters(given: launch.Launch, socket_path: Path) -> Any:
     p.cache_type_k = p.cache_type_v = getattr(
         xllamacpp.ggml_type, f"GGML_TYPE_{options['cache_type'].upper()}"
     )
+    p.flash_attn_type = (
+        xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED
+        if options["flash_attention"]
+        else xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    )
     p.cache_prompt = True
     p.cache_ram_mib = options["cache_ram_mib"]
     p.n_gpu_layers = 0 if given.device == "cpu" else options["gpu_layers"]
@@ -133,6 +138,11 @@ def main() -> None:
     given = launch.parse()
     if given.model is None or not given.model.is_file():
         sys.exit(f"llama_server: no model file at {given.model}")
+    if given.options["cache_type"] != "f16" and not given.options["flash_attention"]:
+        sys.exit(
+            f"llama_server: cache_type = {given.options['cache_type']!r} needs flash attention:"
+            " set flash_attention = true beside it"
+        )
     # llama.cpp listens before it has loaded: under a private name, which becomes the real one when warm.
     hidden = given.socket.with_name(f"{given.socket.stem}~.sock")
     clear_stale(given.socket)
