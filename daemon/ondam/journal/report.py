@@ -140,14 +140,17 @@ def populations(
     """The three, and how many turns are cold only because their median drifts. ``turns``: oldest first.
 
     Drift is looked for in each life of the engines apart, over the first audio of its spoken turns that the
-    language model answered: what is quick for another reason says nothing of caches and clocks.
+    language model answered: what is quick for another reason says nothing of caches and clocks. Turns that do
+    not say which processes answered are of no life, and stay what they were recorded as.
     """
     lives: dict[Hashable, list[Figures]] = {}
     for turn in turns:
         if turn.population == "settled":
             lives.setdefault(turn.life, []).append(turn)
-    steady: set[int] = set()
-    for life in lives.values():
+    steady = set(map(id, lives.get((), ())))
+    for processes, life in lives.items():
+        if processes == ():
+            continue
         timed = [
             (place, turn.first_audio_ms)
             for place, turn in enumerate(life)

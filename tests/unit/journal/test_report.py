@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.unit.journal.rows import FACTS, row
 
@@ -168,6 +169,32 @@ def test_a_median_that_drifts_after_the_threshold_keeps_turns_out_of_the_settled
     assert settled["first_audio_ms"]["p50"] == settled["first_audio_ms"]["max"] == 600.0
     # The window in which the drift ended goes with them.
     assert (settled["first_audio_ms"]["n"], cold["first_audio_ms"]["n"], group["drifting"]) == (25, 25, 15)
+
+
+def test_two_modes_in_any_order_are_no_drift() -> None:
+    """A median of five jumps between two modes; one window in three did."""
+    rng = np.random.default_rng(5)
+    lost = 0
+    for _ in range(40):
+        values = rng.permutation(np.concatenate([rng.normal(450, 15, 42), rng.normal(1400, 40, 28)]))
+        lost += made(restarted(1, 0, [float(value) for value in values], "settled"))["drifting"] > 0
+    assert lost <= 5
+
+
+def test_a_start_that_is_a_third_quicker_is_seen_among_clips_that_differ() -> None:
+    rng = np.random.default_rng(5)
+    passed = 0
+    for _ in range(40):
+        clips = 600 * (1 + 0.25 * (rng.permutation(8) / 3.5 - 1))
+        firsts = [clips[n % 8] * (0.67 if n < 10 else 1) * rng.normal(1, 0.03) for n in range(60)]
+        passed += made(restarted(1, 0, firsts, "settled"))["drifting"] < 10
+    assert passed <= 5
+
+
+def test_turns_that_do_not_say_who_answered_stay_what_they_were_recorded_as() -> None:
+    rows = [{**row(n, 300.0 if n < 10 else 900.0), "engines": None} for n in range(30)]
+    group = made(rows)
+    assert (group["populations"]["settled"]["turns"], group["drifting"]) == (30, 0)
 
 
 def test_turns_too_few_to_see_a_median_stand_still_are_not_settled() -> None:
