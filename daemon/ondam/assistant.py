@@ -129,7 +129,7 @@ class Assistant:
         self._turns = 0
         self._conditions: Conditions | None = None
         """What the numbers are made under; None when an engine has changed since they were looked at."""
-        self._noting_ns = 0
+        self._noting_ns = self._counting_ns = 0
         """Processor time that remembering turns has taken of the event loop so far."""
         self._session: Session | None = None
         self._duplex: Duplex | None = None
@@ -455,6 +455,7 @@ class Assistant:
             "uptime_s": round(time.monotonic() - self._began, 1),
             "measuring_ms": {
                 "loop": round(self._noting_ns / 1e6 / max(1, self._turns), 3),
+                "counting": round(self._counting_ns / 1e6 / max(1, self._turns), 3),
                 "writer": round(self._recorder.cpu_ns / 1e6 / max(1, self._recorder.written), 3),
             },
             "daemon_rss_mib": round(psutil.Process().memory_info().rss / 2**20, 1),
@@ -547,8 +548,10 @@ class Assistant:
 
     def _afterwards(self, turn: wire.Turn) -> None:
         """What can wait, in a thread of its own."""
+        began = time.thread_time_ns()
         self._metrics.turn(turn)
         self._summary.add(turn)
+        self._counting_ns += time.thread_time_ns() - began
         give_back()
 
     def _note(self, turn: Turn, config: Config) -> None:

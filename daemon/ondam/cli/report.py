@@ -210,6 +210,9 @@ def _group(group: Mapping[str, Any], *, first: bool) -> Iterator[str]:
 def _conditions(group: Mapping[str, Any]) -> Iterator[str]:
     facts, moment = group["facts"] or {}, group["moment"]
     load = moment["load_average_1min"]
+    if not facts and not load["n"]:
+        yield say("report_no_facts")
+        return
     power = ", ".join(named("report_power_", name) for name in moment["power"])
     yield say(
         "report_machine",
@@ -294,7 +297,9 @@ def _population(name: str, figures: Mapping[str, Any], drifting: int) -> Iterato
         return
     head = ["  ms", *PERCENTILES, say("report_column_over")]
     rows = [head, _row(say("stage_first_audio"), figures["first_audio_ms"])]
-    rows += [_row("  " + say(f"stage_{stage}"), told) for stage, told in figures["stages_ms"].items()]
+    rows += [
+        _row("  " + say(f"stage_{stage}"), told) for stage, told in figures["stages_ms"].items() if told["n"]
+    ]
     rows.append(_row(say("report_whole"), figures["answer_ms"]))
     if figures["typed"]:
         rows.append(_row(say("report_typed"), figures["typed_first_audio_ms"]))

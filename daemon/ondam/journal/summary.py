@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -16,17 +17,19 @@ LAST = 200
 
 
 class Summary:
-    """Of one daemon's last turns. ``add`` may be called from another thread than ``as_json``."""
+    """Of one daemon's last turns. ``add`` may be called from several threads, others than ``as_json``'s."""
 
     def __init__(self, steadiness: Steadiness) -> None:
         self._steadiness = steadiness
         self._turns = deque[Any](maxlen=LAST)
+        self._adding = threading.Lock()
         self._made: Mapping[str, Any] = self._count()
 
     def add(self, row: Mapping[str, Any]) -> None:
         """A turn that ended, as ``Turn.as_json`` gives it."""
-        self._turns.append(figures(dict(row)))
-        self._made = self._count()
+        with self._adding:  # two conversations may end a turn at once; the later count is to stand
+            self._turns.append(figures(dict(row)))
+            self._made = self._count()
 
     def as_json(self) -> Mapping[str, Any]:
         """As it stands in the status; made when the last turn ended."""

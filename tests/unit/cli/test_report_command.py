@@ -102,6 +102,17 @@ async def test_the_conditions_are_told_with_provider_graphs_and_how_long_it_had_
     assert "Spoken over by the user: 1." in shown and "Over budget: first audio; beside a stage" in shown
 
 
+async def test_what_nobody_wrote_down_is_not_shown_as_dashes(ondam: Ondam, tmp_path: Path) -> None:
+    turns = [
+        {"outcome": "answered", "settled": True, "first_audio_ms": 500.0, "answer_ms": 900.0}
+        for _ in range(12)
+    ]
+    (tmp_path / "turns.json").write_text(json.dumps(turns), "utf-8")
+    shown = (await ondam("report", "--journal", str(tmp_path / "turns.json"))).out
+    assert "Nobody wrote down the conditions" in shown and "endpoint" not in shown
+    assert next(line.split() for line in shown.splitlines() if "whole answer" in line)[2:4] == ["12", "900"]
+
+
 @pytest.mark.parametrize(
     "odd",
     [
