@@ -34,6 +34,13 @@ LIES: dict[str, tuple[dict[str, Any], dict[str, Any], list[tuple[str, str, objec
         [("stt", "provider of main", "cpu", "CUDAExecutionProvider")],
     ),
     "graph": ({"cuda_graphs": True}, {"cuda_graphs": False}, [("stt", "cuda_graphs", True, False)]),
+    "a lost card": (
+        {"device": "cuda:0"},
+        {"device": "cpu", "why": {"main": "no NVIDIA driver"}},
+        [("stt", "device", "cuda:0", "cpu")],
+    ),
+    "a field that is not told": ({"kv_dtype": "fp8"}, {}, [("stt", "kv_dtype", "fp8", None)]),
+    "two loads": ({}, {"weight_loads": 2}, [("stt", "weight_loads", 0, 2)]),
     "nothing": ({}, {}, []),
 }
 
@@ -76,6 +83,9 @@ async def test_a_provider_or_a_graph_that_differs_is_a_finding(
     assert fallbacks(made) == journal
     texts = [one["text"] for one in made["groups"][0]["findings"] if one["code"] == "fallback"]
     assert all("계획과 다릅니다" in text for text in texts)
+    # In words, and with what the engine itself says about it.
+    assert not [text for text in texts if "kv_dtype" in text or "None" in text or "{" in text]
+    assert ["no NVIDIA driver" in text for text in texts] == [what == "device" for _, what, _, _ in journal]
     assert (await report_apart(home.journal, Selection(session="other"), "en"))["groups"] == []
 
 

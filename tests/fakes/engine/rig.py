@@ -91,9 +91,16 @@ class Rig:
         self, places: Places, *engines: PlannedEngine, ready_within_s: float = 20.0, **changed: Any
     ) -> None:
         clock: Clock | None = changed.pop("clock", None)
+        python = Path(changed.pop("python", sys.executable))
         folders = {e.engine: engine_folder(e.stage, e.engine, ready_within_s=ready_within_s) for e in engines}
         self.plan = Plan(launched=engines)
-        self.fleet = Fleet(places, settings(**changed), folders, clock=clock, find_home=here)
+        self.fleet = Fleet(
+            places,
+            settings(**changed),
+            folders,
+            clock=clock,
+            find_home=lambda engine: Home(python, engine.path),
+        )
         self.changes: list[Change] = []
         self.fleet.subscribe(self.changes.append)
 

@@ -5,6 +5,8 @@ Options (all off by default): ``stage`` stt, llm or tts · ``load_until`` PATH: 
 listening · ``exit_after`` N (and ``exit_status``): ends after N answers · ``hang_when`` PATH: answers
 nothing, pings included, once the file exists · ``report`` {…}: laid over a truthful report · ``no_report`` ·
 ``reports`` [{…}, …] and ``lives`` PATH: one for each life, counted in that file; the last for all after ·
+``onnx`` PATH (``kit`` FOLDER: where our kit is): opens that network as engines on onnxruntime do, by the
+``provider`` that was asked for, and reports what it got ·
 ``ignore_sigterm`` · ``grandchild``: starts a child that ignores SIGTERM; ``clean_grandchild``: one that wiped
 our marks off · ``flood`` BYTES: says that much first · ``leak_mib``: keeps that much more with each answer ·
 ``thinks`` "tag" or "field": the language engine reasons aloud · ``refuse``: answers with an error.
@@ -93,6 +95,7 @@ class Engine:
             "versions": {},
             **self.options.get("report", {}),
             **self.report_of_this_life(),
+            **self.report_of_a_session(),
         }
         beside = Path(f"{told.report}.new")
         beside.write_text(json.dumps(report))
@@ -106,6 +109,22 @@ class Engine:
         life = int(lives.read_text()) if lives.exists() else 0
         lives.write_text(str(life + 1))
         return reports[min(life, len(reports) - 1)]
+
+    def report_of_a_session(self) -> dict[str, Any]:
+        if not (network := self.options.get("onnx")):
+            return {}
+        sys.path.insert(0, self.options["kit"])
+        from ondam_engines.kit.onnx_sessions import open_session
+
+        provider = self.options.get("provider", "cuda")
+        device = self.told.device if self.told.device == "cpu" else f"{provider}:0"
+        opened = open_session(Path(network), device=device, threads=1, fall_back=True)
+        return {
+            "device": opened.device,
+            "providers": {"main": opened.providers},
+            "nodes": {"main": opened.nodes},
+            "why": {"main": opened.instead} if opened.instead else {},
+        }
 
     async def wyoming(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -6,7 +6,6 @@ CPU for CUDA, and raises for TensorRT.
 
 from __future__ import annotations
 
-import base64
 import ctypes
 import sys
 from collections.abc import Mapping
@@ -17,16 +16,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.fakes.tiny_network import MATMUL_RELU
 
 from ondam_engines.kit import onnx_sessions
 from ondam_engines.kit.onnx_sessions import ProviderRefused, open_session, parse_device
 
 CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider"
-
-MATMUL_RELU = base64.b64decode(
-    "CAg6pQEKFQoBeAoBdxIBbRoCbW0iBk1hdE11bAoSCgFtEgF5GgRyZWx1IgRSZWx1EgFnKksIBAgEEAEiQAAAgD8AAIA/AACAPwAAgD8AAIA/AACAPwAAgD8AAIA/AACAPwAAgD8AAIA/AACAPwAAgD8AAIA/AACAPwAAgD9CAXdaEwoBeBIOCgwIARIICgIIAQoCCARiEwoBeRIOCgwIARIICgIIAQoCCARCBAoAEA0="
-)
-"""y = relu(x · ones(4, 4)), ONNX IR 8, opset 13."""
 
 
 @pytest.fixture
