@@ -139,7 +139,8 @@ async def measure(turns: int) -> dict[str, Any]:
             "typed": await typed(client, turns),
         }
         status = await client.status()
-        address = f"unix://{here.engine_socket(config.llm.engine)}"
+        engine = next(found["name"] for found in status["engines"] if found["stage"] == "llm")
+        address = f"unix://{here.engine_socket(engine)}"
         ways["cold"] = await cold(address)
     return {
         "conditions": {

@@ -274,6 +274,29 @@ class TtsConfig(Table):
     spare: str
 
 
+class PaceConfig(Table):
+    """``[plan.tokens_per_s]``: the slowest language model for each preference."""
+
+    speed: Positive
+    balanced: Positive
+    quality: Positive
+
+
+class PlanConfig(Table):
+    """``[plan]``: how engines and models are chosen where they are ``auto``."""
+
+    prefer: Literal["speed", "balanced", "quality"]
+    device: Literal["auto", "cpu", "cuda", "metal", "vulkan"]
+    licences: list[str]
+    gated: bool
+    context_tokens: Annotated[int, pydantic.Field(ge=512, le=1_000_000)]
+    sessions: Annotated[int, pydantic.Field(ge=1, le=64)]
+    reserve_gib: Annotated[float, pydantic.Field(ge=0, le=64)]
+    memory_reserve_gib: Annotated[float, pydantic.Field(ge=0, le=64)]
+    tokens_per_s: PaceConfig
+    slowest_voice_ms: Positive
+
+
 class SupervisorConfig(Table):
     """``[supervisor]``: how engines are kept alive."""
 
@@ -354,6 +377,7 @@ class Config(Table):
     answer: AnswerConfig
     filler: FillerConfig
     tts: TtsConfig
+    plan: PlanConfig
     supervisor: SupervisorConfig
     journal: JournalConfig
     measure: MeasureConfig

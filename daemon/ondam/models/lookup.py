@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ondam.models.card import ModelCard
-from ondam.models.catalog import Catalog
+from ondam.models.catalog import EMBEDDED, Catalog
 from ondam.models.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class WholeModels:
-    """Models that can be loaded now. Implements ``planner.choose.ModelLookup``."""
+    """Models that can be loaded now. Implements ``planner.candidates.ModelLookup``."""
 
     catalog: Catalog
     store: Store
@@ -21,6 +21,14 @@ class WholeModels:
         """The weights. Raises ModelError, with what to type, when they are missing or broken."""
         card = self.catalog.card(model_id)
         return self.store.path(card), weights_sha256(card)
+
+    def ready(self, model_id: str) -> bool:
+        """Whether its weights are here, or come with Ondam."""
+        return _ready(self.catalog, self.store, model_id)
+
+    def card(self, model_id: str) -> ModelCard | None:
+        """Its card; None for a name that nobody knows."""
+        return self.catalog.cards.get(model_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,22 @@ class WantedModels:
         """Where the weights will be. Raises ModelError on an unknown name."""
         card = self.catalog.card(model_id)
         return self.store.folder(card.id) / card.entry, weights_sha256(card)
+
+    def ready(self, model_id: str) -> bool:
+        """As ``WholeModels`` says it, so that what is fetched is what is planned."""
+        return _ready(self.catalog, self.store, model_id)
+
+    def card(self, model_id: str) -> ModelCard | None:
+        """Its card; None for a name that nobody knows."""
+        return self.catalog.cards.get(model_id)
+
+
+def _ready(catalog: Catalog, store: Store, model_id: str) -> bool:
+    # What comes with Ondam counts as here: where it is broken, that is told instead of planned around.
+    if model_id in EMBEDDED:
+        return True
+    card = catalog.cards.get(model_id)
+    return card is not None and store.check(card).state == "whole"
 
 
 def weights_sha256(card: ModelCard) -> str | None:

@@ -7,7 +7,6 @@ person reads adds up. "35 GB" of weights are 35 × 10^9 bytes, 32.60 GiB.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,6 +48,7 @@ AddendName = Literal[
     "neighbours",
     "reserve",
     "taken",
+    "system",
 ]
 
 
@@ -217,15 +217,15 @@ def card_budget(vram_gib: float, taken_gib: float, reserve_gib: float) -> Need:
     return sum_of(("card", _down(vram_gib)), ("neighbours", -up(taken_gib)), ("reserve", -up(reserve_gib)))
 
 
-def memory_budget(memory_gib: float, reserve_gib: float, taken_gib: float = 0.0) -> Need:
+def memory_budget(memory_gib: float, reserve_gib: float) -> Need:
     """What the main memory has for us."""
-    return sum_of(("memory", _down(memory_gib)), ("reserve", -up(reserve_gib)), ("taken", -up(taken_gib)))
+    return sum_of(("memory", _down(memory_gib)), ("reserve", -up(reserve_gib)))
+
+
+def less(budget: Need, taken_gib: float) -> Need:
+    """A budget without what others were promised."""
+    return Need((*budget.addends, Addend("taken", -up(taken_gib))))
 
 
 def _down(gib: float) -> float:
     return math.floor(round(gib * 100, 6)) / 100
-
-
-def total(needs: Iterable[Need]) -> float:
-    """Of several sums."""
-    return round(sum(need.gib for need in needs), 2)

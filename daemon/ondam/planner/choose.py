@@ -2,34 +2,51 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any
 
 from ondam.config import Config
 from ondam.errors import ConfigError
 from ondam.messages import Phrase, Phrases
+from ondam.models.card import ModelCard
+from ondam.planner.arithmetic import CLAUSE_TOKENS, GIB, Spill, less, sum_of, tokens_per_s, up
+from ondam.planner.candidates import (
+    AUTO,
+    ModelLookup,
+    Search,
+    Wish,
+    declared,
+    licensed,
+    loads,
+    of_stage,
+    speaks,
+)
 from ondam.planner.facts import Facts
-from ondam.planner.plan import OutsideEngine, Plan, PlannedEngine
+from ondam.planner.gate import MIN_FLOAT16, plain
+from ondam.planner.ladder import Placed
+from ondam.planner.oncards import no_card, on_cards
+from ondam.planner.plan import Expected, Plan, PlannedEngine, Refusal
+from ondam.planner.policy import policy_of
+from ondam.planner.rooms import Room, cards, main_memory
+from ondam.planner.wishes import Wishes
 from ondam.supervisor.manifest import EngineFolder, Manifest
 from ondam.types import Language, Stage
 
-AUTO = "auto"
+STAGES: tuple[Stage, ...] = ("stt", "llm", "tts")
+
+SHIPPED: Mapping[Stage, tuple[str, str]] = {
+    "stt": ("faster_whisper", "whisper-base"),
+    "llm": ("llama_server", "smollm2-135m-instruct"),
+}
+"""What ``auto`` means on a processor: engines and models that a package registry carries."""
 
 FIRST_VOICE: Mapping[Language, str] = {"en": "piper", "ko": "espeak"}
-"""What ``tts.engine = "auto"`` means. No package registry carries a Korean neural voice."""
+"""What ``tts.engine = "auto"`` means there. No package registry carries a Korean neural voice."""
 
-ANY_LANGUAGE = frozenset({"*", "mul"})
-"""In a manifest or a model's card: whatever is asked."""
-
-
-class ModelLookup(Protocol):
-    """Where the weights of a model are."""
-
-    def find(self, model_id: str) -> tuple[Path, str | None]:
-        """What an engine is given, and the SHA-256 of its weights file if known. Raises ModelError."""
+NOTHING_MEASURED: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +74,56 @@ def share_threads(cores: int) -> Threads:
     return Threads(stt=stt, llm=llm, tts=min(cores, max(2, cores // 4), 4))
 
 
-def choose(facts: Facts, config: Config, engines: Mapping[str, EngineFolder], models: ModelLookup) -> Plan:
+def choose(
+    facts: Facts,
+    config: Config,
+    engines: Mapping[str, EngineFolder],
+    models: ModelLookup,
+    *,
+    ahead: bool = False,
+    measured: Mapping[str, float] = NOTHING_MEASURED,
+) -> Plan:
     """What this machine should run.
 
-    Raises ConfigError with all that is wrong with the configuration's engines, ModelError when weights are
-    missing or broken.
+    ``ahead``: models that have to be fetched first may be chosen too. ``measured``: see
+    ``planner.correction``. Raises ConfigError with all that is wrong with the configuration's engines, or
+    with the sums of what it asks for and this machine has no room for; ModelError when weights are missing or
+    broken.
     """
-    chooser = _Chooser(facts, config, engines, models)
-    launched = [*chooser.stage("stt"), *chooser.stage("llm"), *chooser.stage("tts")]
-    launched += chooser.spare(launched)
-    chooser.look_for_strangers()
+    plan = consider(facts, config, engines, models, ahead=ahead, measured=measured)
+    if lacking := missing(plan):
+        named = {refusal.stage for refusal in plan.refused if refusal.fixed}
+        reasons = [
+            Phrase("plan_refused", stage=no.stage, engine=no.engine, model=no.model, reason=no.reason)
+            for no in plan.refused
+            if no.stage in lacking and (no.fixed or no.stage not in named)
+        ]
+        raise ConfigError("plan_incomplete", problems=Phrases(tuple(reasons)))
+    return plan
+
+
+def missing(plan: Plan) -> list[Stage]:
+    """Stages that nobody would serve."""
+    served = {engine.stage for engine in plan.launched} | {engine.stage for engine in plan.outside}
+    return [stage for stage in STAGES if stage not in served]
+
+
+def consider(
+    facts: Facts,
+    config: Config,
+    engines: Mapping[str, EngineFolder],
+    models: ModelLookup,
+    *,
+    ahead: bool = False,
+    measured: Mapping[str, float] = NOTHING_MEASURED,
+) -> Plan:
+    """As ``choose``; but what was asked for and cannot run is left out, and told in ``refused``."""
+    chooser = _Chooser(facts, config, engines, models, ahead, measured)
+    plan = chooser.plan()
     if chooser.problems:
         problems = Phrases(tuple(chooser.problems))
         raise ConfigError("config_problems", origin="config.toml", problems=problems)
-    return Plan(tuple(launched), tuple(chooser.outside))
+    return plan
 
 
 @dataclass
@@ -79,59 +132,171 @@ class _Chooser:
     config: Config
     engines: Mapping[str, EngineFolder]
     models: ModelLookup
-    problems: list[Phrase] = field(default_factory=list)
-    outside: list[OutsideEngine] = field(default_factory=list)
+    ahead: bool
+    measured: Mapping[str, float]
+    wishes: Wishes = field(init=False)
+    refused: list[Refusal] = field(default_factory=list)
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def stage(self, stage: Stage) -> list[PlannedEngine]:
-        """The engine of a stage; none when the user named an address, or when there is a problem."""
-        address, name, model = self._wish(stage)
-        if address:
-            self._reach(stage, address)
-            return []
-        reason = "plan_configured"
-        if stage == "tts" and name == AUTO:
-            name, reason = self._first_voice(), "plan_voice_for_language"
-        manifest = self._manifest(f"{stage}.engine", name, stage)
-        return [] if manifest is None else self._planned(manifest, model, reason)
+    def __post_init__(self) -> None:
+        self.wishes = Wishes(self.config, self.engines)
 
-    def spare(self, launched: Iterable[PlannedEngine]) -> list[PlannedEngine]:
+    @property
+    def problems(self) -> list[Phrase]:
+        """Of the configuration."""
+        return self.wishes.problems
+
+    def plan(self) -> Plan:
+        """Addresses first, then what goes onto cards, then what is left, on the processor."""
+        wanted = {stage: wish for stage in STAGES if (wish := self.wishes.of(stage)) is not None}
+        self.options = self.wishes.settings()
+        self.wishes.strangers()
+        rooms = cards(self.facts, self.config.plan)
+        found: dict[Stage, PlannedEngine] = {}
+        chosen = dict(wanted)
+        if not self.problems and (rooms or self.ahead or self.config.plan.device not in ("auto", "cpu")):
+            found, chosen = self._on_cards(rooms, wanted)
+        for stage, wish in chosen.items():
+            if stage not in found and (planned := self._on_processor(stage, wish)) is not None:
+                found[stage] = planned
+        launched = [found[stage] for stage in STAGES if stage in found]
+        launched = self._within_memory([*launched, *self._spare(launched)])
+        return Plan(tuple(launched), tuple(self.wishes.outside), tuple(self.refused))
+
+    def _on_cards(
+        self, rooms: Sequence[Room], wanted: Mapping[Stage, Wish]
+    ) -> tuple[dict[Stage, PlannedEngine], dict[Stage, Wish]]:
+        """What is placed there, and what is wanted of the processor for the rest."""
+        search = Search(
+            facts=self.facts,
+            settings=self.config.plan,
+            language=self.config.spoken_language,
+            engines=self.engines,
+            options=self.options,
+            models=self.models,
+            ahead=self.ahead,
+            measured=self.measured,
+        )
+        if not rooms:
+            self.refused += no_card(search, wanted)
+            return {}, dict(wanted)
+        memory = main_memory(self.facts, self.config.plan)
+        spared = replace(memory, budget=less(memory.budget, self._programs()))
+        result = on_cards(search, rooms, spared, wanted)
+        self.refused += result.refused
+        chosen = dict(wanted)
+        if result.voice is not None:
+            chosen["tts"] = Wish(result.voice.manifest.name, result.voice.card.id, wanted["tts"].fixed)
+        return {stage: self._placed(placed, spared) for stage, placed in result.placed.items()}, chosen
+
+    def _programs(self) -> float:
+        """GiB that engines on the processor may take beside experts that are put there."""
+        needs = [
+            folder.manifest.needs
+            for folder in self.engines.values()
+            if "cpu" in folder.manifest.needs.devices
+        ]
+        return up(sum(sorted((need.memory_mib / 1024 for need in needs), reverse=True)[:3]))
+
+    def _placed(self, placed: Placed, memory: Room) -> PlannedEngine:
+        candidate, room = placed.candidate, placed.rooms[0]
+        manifest, card = candidate.manifest, candidate.card
+        path, sha256 = self.models.find(card.id)
+        gate = candidate.gates[room.device]
+        budget = f"{sum(found.gib for found in placed.rooms):.2f}"
+        reasons = [Phrase("plan_configured") if candidate.fixed else Phrase(f"plan_best_{manifest.stage}")]
+        reasons.append(Phrase("plan_fits", need=placed.need.told, device=placed.device, budget=budget))
+        if placed.spill is not None:
+            reasons.append(_spilled(placed.spill, memory))
+        reasons += [gate.note] if gate.note else []
+        reasons += self._of_model(card)
+        options = dict(self.options[manifest.name])
+        mine = self.config.engines.get(manifest.name, {})
+        for name, value in _settings(placed, options).items():
+            if name in options and name not in mine:
+                options[name] = value
+        return PlannedEngine(
+            engine=manifest.name,
+            stage=manifest.stage,
+            model=card.id,
+            model_path=path,
+            model_sha256=sha256,
+            device=placed.device,
+            threads=share_threads(self.facts.cores).of(manifest.stage),
+            language=self.config.spoken_language,
+            options=options,
+            policy=policy_of(self.config, manifest.name),
+            reason=reasons[0].code,
+            variant=gate.variant,
+            quantization=card.quantization,
+            memory_gib=placed.gib,
+            need=placed.need,
+            reasons=tuple(reasons),
+            expected=_expected(placed),
+        )
+
+    def _of_model(self, card: ModelCard) -> list[Phrase]:
+        """What a person should know of a model."""
+        told = []
+        if card.stage == "llm" and not card.fetchable and not self._speaks(card.languages):
+            told.append(Phrase("plan_other_language", language=self.config.spoken_language))
+        if card.repository and not card.verified:
+            told.append(Phrase("plan_unverified"))
+        if self.ahead and not self.models.ready(card.id):
+            code = "plan_to_accept" if card.gated else "plan_to_fetch"
+            size = f"{card.size / 1e9:.1f}"
+            told.append(Phrase(code, model=card.id, size=size, repository=card.repository))
+        return told
+
+    def _spare(self, launched: Sequence[PlannedEngine]) -> list[PlannedEngine]:
         """The last-resort voice, unless it is the first voice anyway."""
         name = self.config.tts.spare
         if not name or any(planned.engine == name for planned in launched):
             return []
-        manifest = self._manifest("tts.spare", name, "tts")
-        return [] if manifest is None else self._planned(manifest, AUTO, "plan_spare", spare=True)
+        manifest = self.wishes.manifest("tts.spare", name, "tts")
+        if manifest is None or self._forbidden(manifest, None, fixed=False):
+            return []
+        found = self._weights(manifest, Wish(name))
+        return [] if found is None else [self._program(manifest, found, "plan_spare", spare=True)]
 
-    def look_for_strangers(self) -> None:
-        """Settings of engines that do not exist."""
-        for name in self.config.engines:
-            if name not in self.engines:
-                self._refuse("problem_no_such_engine", name=name, near=_nearest(name, self.engines))
+    def _on_processor(self, stage: Stage, wish: Wish) -> PlannedEngine | None:
+        """What comes with Ondam, or what was asked for; None where there is a problem, or it is refused."""
+        name = self._processor_engine(stage, wish)
+        manifest = self.wishes.manifest(f"{stage}.engine", name, stage) if wish.engine == AUTO else None
+        if wish.engine != AUTO and name in self.engines and self.engines[name].manifest.stage == stage:
+            manifest = self.engines[name].manifest
+        if manifest is None or self.problems:
+            return None
+        if self.config.plan.device not in ("auto", "cpu") and not wish.fixed and stage == "llm":
+            return None
+        if "cpu" not in manifest.needs.devices:
+            if not any(refusal.engine == name for refusal in self.refused):
+                self._refuse(manifest, wish, "plan_needs_card", devices=", ".join(manifest.needs.devices))
+            return None
+        found = self._weights(manifest, wish)
+        if found is None or self._forbidden(manifest, found.card, fixed=wish.fixed):
+            return None
+        reason = "plan_configured" if wish.fixed else "plan_shipped"
+        if stage == "tts" and wish.engine == AUTO:
+            reason = "plan_voice_for_language"
+        elif stage == "tts" and not wish.named:
+            reason = "plan_best_tts"
+        elif stage == "llm" and found.languages is not None and not self._speaks(found.languages):
+            reason = "plan_model_other_language" if wish.fixed else "plan_shipped_other_language"
+        return self._program(manifest, found, reason)
 
-    def _refuse(self, code: str, /, **facts: object) -> None:
-        self.problems.append(Phrase(code, **facts))
-
-    def _wish(self, stage: Stage) -> tuple[str, str, str]:
-        config = self.config
-        match stage:
-            case "stt":
-                return config.stt.address, config.stt.engine, config.stt.model
-            case "llm":
-                return config.llm.url, config.llm.engine, config.llm.model
-            case "tts":
-                return config.tts.address, config.tts.engine, config.tts.model
-
-    def _reach(self, stage: Stage, address: str) -> None:
-        key = "llm.url" if stage == "llm" else f"{stage}.address"
-        schemes = ("http://", "https://", "unix:///") if stage == "llm" else ("unix:///", "tcp://")
-        if not address.startswith(schemes):
-            self._refuse("problem_address", key=key, address=address, schemes=", ".join(schemes))
-        elif self.config.supervisor.policy == "require":
-            # What it runs on cannot be compared with anything (docs/engines.md, "unreported").
-            self._refuse("problem_unreported", key=key)
+    def _processor_engine(self, stage: Stage, wish: Wish) -> str:
+        if wish.engine != AUTO:
+            return wish.engine
+        if stage == "tts" and wish.model == AUTO:
+            return self._first_voice()
+        shipped = FIRST_VOICE[self.config.spoken_language] if stage == "tts" else SHIPPED[stage][0]
+        if wish.model == AUTO or _is_path(wish.model):
+            able = [name for name, folder in self.engines.items() if folder.manifest.stage == stage]
         else:
-            name = self.config.llm.name if stage == "llm" else ""
-            self.outside.append(OutsideEngine(stage, address, name, self.config.supervisor.policy))
+            imported = self.models.card(wish.model)
+            able = [manifest.name for manifest, _ in declared(self.engines, stage, wish, imported)]
+        return shipped if shipped in able or not able else able[0]
 
     def _first_voice(self) -> str:
         language = self.config.spoken_language
@@ -139,99 +304,124 @@ class _Chooser:
         able = [
             name
             for name, engine in self.engines.items()
-            if engine.manifest.stage == "tts" and _speaks(engine.manifest.capabilities.languages, language)
+            if engine.manifest.stage == "tts" and speaks(engine.manifest.capabilities.languages, language)
         ]
         return first if first in able or not able else able[0]
 
-    def _manifest(self, key: str, name: str, stage: Stage) -> Manifest | None:
-        """The engine called ``name``, if it can do this stage in the user's language."""
-        language = self.config.spoken_language
-        of_stage = {n: e.manifest for n, e in self.engines.items() if e.manifest.stage == stage}
-        manifest = self.engines[name].manifest if name in self.engines else None
-        if manifest is None:
-            self._refuse("problem_engine_unknown", key=key, name=name, near=_nearest(name, of_stage))
-        elif manifest.stage != stage:
-            self._refuse("problem_other_stage", key=key, name=name, found=manifest.stage, stage=stage)
-        # A language model answers in whatever language it was taught; engines only carry it.
-        elif stage != "llm" and not _speaks(manifest.capabilities.languages, language):
-            able = [n for n, m in of_stage.items() if _speaks(m.capabilities.languages, language)]
-            others = Phrase("near_able", names=", ".join(able)) if able else ""
-            self._refuse("problem_language", key=key, name=name, language=language, others=others)
-        else:
-            return manifest
-        return None
-
-    def _planned(
-        self, manifest: Manifest, model: str, reason: str, *, spare: bool = False
-    ) -> list[PlannedEngine]:
-        options = self._options(manifest)
-        weights = self._weights(manifest, model)
-        if weights is None:
-            return []
-        stage, language = manifest.stage, self.config.spoken_language
-        if stage == "llm" and weights.languages is not None and not _speaks(weights.languages, language):
-            reason = "plan_model_other_language"
-        return [
-            PlannedEngine(
-                engine=manifest.name,
-                stage=stage,
-                model=weights.model,
-                model_path=weights.path,
-                model_sha256=weights.sha256,
-                device="cpu",
-                threads=share_threads(self.facts.cores).of(stage),
-                language=language,
-                options=options,
-                policy=self.config.supervisor.policy,
-                spare=spare,
-                reason=reason,
+    def _program(
+        self, manifest: Manifest, weights: _Weights, reason: str, *, spare: bool = False
+    ) -> PlannedEngine:
+        stage, need = manifest.stage, sum_of(("program", up(manifest.needs.memory_mib / 1024)))
+        card = weights.card
+        if card is not None and card.parameters_b and not card.fetchable:
+            search = Search(
+                self.facts,
+                self.config.plan,
+                self.config.spoken_language,
+                self.engines,
+                self.options,
+                self.models,
+                self.ahead,
+                self.measured,
             )
-        ]
+            need = search.need(manifest, card, "cpu") or need
+        reasons = [Phrase(reason), Phrase("plan_on_processor", need=need.told)]
+        reasons += self._of_model(card) if card is not None else []
+        rate = tokens_per_s(card, self.facts.memory_gb_s) if card is not None and stage == "llm" else None
+        return PlannedEngine(
+            engine=manifest.name,
+            stage=stage,
+            model=weights.model,
+            model_path=weights.path,
+            model_sha256=weights.sha256,
+            device="cpu",
+            threads=share_threads(self.facts.cores).of(stage),
+            language=self.config.spoken_language,
+            options=dict(self.options[manifest.name]),
+            policy=policy_of(self.config, manifest.name),
+            spare=spare,
+            reason=reason,
+            variant=plain(manifest, "cpu", self.facts.system).variant,
+            quantization=card.quantization if card is not None else "",
+            memory_gib=need.gib,
+            need=need,
+            reasons=tuple(reasons),
+            expected=_by_bandwidth(rate, self.facts.memory_gb_s),
+        )
 
-    def _weights(self, manifest: Manifest, model: str) -> _Weights | None:
+    def _weights(self, manifest: Manifest, wish: Wish) -> _Weights | None:
         """What the engine loads; None when there is a problem."""
-        language, key = self.config.spoken_language, f"{manifest.stage}.model"
+        language, key, model = self.config.spoken_language, f"{manifest.stage}.model", wish.model
         if _is_path(model):
             return _Weights(model, Path(model).expanduser(), None, None)
-        of_stage = {
-            card.id: card
-            for engine in self.engines.values()
-            for card in engine.manifest.models
-            if card.stage == manifest.stage
-        }
+        known = of_stage(self.engines, manifest.stage)
         if model == AUTO:
             if not manifest.models and manifest.stage == "tts":
                 # Its voice is part of the program.
                 return _Weights(manifest.name, None, None, None)
-            own = manifest.models or list(of_stage.values())
-            able = [card.id for card in own if manifest.stage == "llm" or _speaks(card.languages, language)]
+            own = [card for card in manifest.models or known.values() if loads(manifest, card)]
+            able = [card.id for card in own if manifest.stage == "llm" or self._speaks(card.languages)]
             if not able:
-                self._refuse("problem_no_model", key=key, name=manifest.name, language=language)
+                self.wishes.tell("problem_no_model", key=key, name=manifest.name, language=language)
                 return None
             model = able[0]
-        card = of_stage.get(model)
-        spoken = card.languages if card else None
-        if manifest.stage != "llm" and spoken is not None and not _speaks(spoken, language):
-            self._refuse("problem_language", key=key, name=model, language=language, others="")
-            return None
+        card = known.get(model) or self.models.card(model)
         if self.problems:
             return None  # the plan is refused anyway; weights are not looked for in vain
         path, sha256 = self.models.find(model)
-        return _Weights(model, path, sha256, spoken)
+        return _Weights(model, path, sha256, card)
 
-    def _options(self, manifest: Manifest) -> dict[str, Any]:
-        """The manifest's, with the user's on top."""
-        options = dict(manifest.options)
-        for name, value in self.config.engines.get(manifest.name, {}).items():
-            key = f"engines.{manifest.name}.{name}"
-            if name not in options:
-                self._refuse("problem_unknown_key", key=key, near=_nearest(name, options))
-            elif not _fits(value, options[name]):
-                wanted = type(options[name]).__name__
-                self._refuse("problem_kind", key=key, wanted=wanted, found=repr(value))
-            else:
-                options[name] = value
-        return options
+    def _speaks(self, languages: Sequence[str]) -> bool:
+        return speaks(languages, self.config.spoken_language)
+
+    def _forbidden(self, manifest: Manifest, card: ModelCard | None, *, fixed: bool) -> bool:
+        """Whether its licence is outside of the user's limits; it is then told as refused."""
+        allowed = self.config.plan.licences
+        for licence in (manifest.licence, *((card.licence,) if card else ())):
+            if not licensed(licence, allowed):
+                wish = Wish(manifest.name, card.id if card else AUTO) if fixed else Wish()
+                facts = {"licence": licence, "allowed": ", ".join(allowed)}
+                self._refuse(manifest, wish, "plan_licence", **facts)
+                return True
+        return False
+
+    def _refuse(self, manifest: Manifest, wish: Wish, code: str, /, **facts: object) -> None:
+        model = "" if wish.model == AUTO else wish.model
+        reason = Phrase(code, engine=manifest.name, **facts)
+        self.refused.append(
+            Refusal(manifest.stage, manifest.name, model, "", "cpu", reason, None, None, wish.fixed)
+        )
+
+    def _within_memory(self, launched: list[PlannedEngine]) -> list[PlannedEngine]:
+        """Without the spare voice, then the language model, where the main memory is too small for all."""
+        budget = main_memory(self.facts, self.config.plan).budget
+        for leave in ("spare", "llm", "stt", "tts"):
+            taken = [planned for planned in launched if planned.device == "cpu" and planned.need is not None]
+            needed = round(sum(planned.memory_gib for planned in taken), 2)
+            if needed <= budget.gib:
+                break
+            for planned in taken:
+                if leave == ("spare" if planned.spare else planned.stage):
+                    others = round(needed - planned.memory_gib, 2)
+                    there = less(budget, others)
+                    facts = {"need": planned.need.told if planned.need else "", "budget": there.told}
+                    short = f"{needed - budget.gib:.2f}"
+                    reason = Phrase("plan_does_not_fit", **facts, short=short)
+                    self.refused.append(
+                        Refusal(
+                            planned.stage,
+                            planned.engine,
+                            planned.model,
+                            planned.quantization,
+                            "cpu",
+                            reason,
+                            planned.need,
+                            there.gib,
+                            planned.reason == "plan_configured",
+                        )
+                    )
+                    launched = [other for other in launched if other is not planned]
+        return launched
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,26 +429,56 @@ class _Weights:
     model: str
     path: Path | None
     sha256: str | None
-    languages: list[str] | None
+    card: ModelCard | None
+
+    @property
+    def languages(self) -> list[str] | None:
+        return None if self.card is None else self.card.languages
 
 
-def _speaks(languages: Iterable[str], language: Language) -> bool:
-    return not ANY_LANGUAGE.isdisjoint(languages) or language in languages
+def _settings(placed: Placed, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that follow from where a model lies; only those that the engine has are set."""
+    candidate, gpu = placed.candidate, placed.rooms[0].gpu
+    found: dict[str, Any] = {}
+    if candidate.manifest.stage == "llm":
+        # A budget in bytes, never a share of the card: others live on it.
+        found["kv_cache_memory_bytes"] = round((placed.need.of("kv") + placed.need.of("state")) * GIB)
+        if placed.spill is not None and candidate.card.layers:
+            away = placed.spill.in_memory.gib / candidate.need.of("weights")
+            found["gpu_layers"] = int(candidate.card.layers * (1 - away))
+    half = gpu is None or gpu.capability is None or gpu.capability >= MIN_FLOAT16
+    if candidate.card.quantization == "float16" and candidate.kind == "cuda" and half:
+        found["compute_type"] = "float16"
+    return {name: value for name, value in found.items() if name in options}
+
+
+def _spilled(spill: Spill, memory: Room) -> Phrase:
+    gib = f"{spill.in_memory.gib:.2f}"
+    if spill.tokens_per_s is None:
+        return Phrase("plan_spilled_unknown", gib=gib)
+    return Phrase("plan_spilled", gib=gib, rate=f"{spill.tokens_per_s:.0f}", gb_s=f"{memory.gb_s or 0:.0f}")
+
+
+def _expected(placed: Placed) -> Expected | None:
+    card, gb_s = placed.candidate.card, placed.rooms[0].gb_s
+    if card.stage != "llm":
+        return (
+            Expected(card.published_ms, Phrase("plan_published", on=card.published_on))
+            if card.published_ms
+            else None
+        )
+    if placed.spill is not None:
+        return _by_bandwidth(placed.spill.tokens_per_s, gb_s)
+    return _by_bandwidth(tokens_per_s(card, gb_s), gb_s)
+
+
+def _by_bandwidth(rate: float | None, gb_s: float | None) -> Expected | None:
+    if rate is None or gb_s is None:
+        return None
+    return Expected(
+        CLAUSE_TOKENS * 1000 / rate, Phrase("plan_by_bandwidth", rate=f"{rate:.0f}", gb_s=f"{gb_s:.0f}")
+    )
 
 
 def _is_path(model: str) -> bool:
     return "/" in model or model.startswith("~") or model.endswith(".gguf")
-
-
-def _fits(value: object, default: object) -> bool:
-    """The same kind of value as the manifest's; a whole number is a number, a truth value is none."""
-    if isinstance(default, float):
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return type(value) is type(default)
-
-
-def _nearest(name: str, known: Iterable[str]) -> Phrase:
-    names = list(known)
-    if found := difflib.get_close_matches(name, names, n=1, cutoff=0.5):
-        return Phrase("near_name", name=found[0])
-    return Phrase("near_known", names=", ".join(names) or "–")

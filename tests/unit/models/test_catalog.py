@@ -8,11 +8,11 @@ import pydantic
 import pytest
 from tests.unit.models.registry_server import TinyWheel, file_card, model
 
-from ondam.config import defaults
 from ondam.errors import ModelError
 from ondam.models.card import ModelCard, ModelFile
 from ondam.models.catalog import EMBEDDED, Catalog, daemon_models
 from ondam.places import Places
+from ondam.planner.choose import SHIPPED
 from ondam.supervisor.manifest import EngineFolder, Manifest
 
 WHEEL = TinyWheel("tiny", {"weights": b"w"})
@@ -80,9 +80,8 @@ def test_looking_for_weights_loads_nothing_that_could_reach_the_network() -> Non
     assert subprocess.check_output([sys.executable, "-c", script], text=True) == "[]\n"
 
 
-def test_what_ships_is_declared_and_what_the_configuration_names_ships(tmp_path: Path) -> None:
+def test_what_ships_is_declared_and_what_is_chosen_by_default_ships(tmp_path: Path) -> None:
     catalog = Catalog.of(Places(tmp_path, tmp_path, tmp_path, tmp_path))
-    shipped = defaults()
     assert {card.id for card in catalog.embedded()} == set(EMBEDDED)
-    assert {shipped["stt"]["model"], shipped["llm"]["model"]} <= set(EMBEDDED)
+    assert {model for _, model in SHIPPED.values()} <= set(EMBEDDED)
     assert all(card.fetchable for card in catalog.embedded())

@@ -8,6 +8,7 @@ import pytest
 from ondam import config as configuration
 from ondam.config import Config
 from ondam.errors import ConfigError, ModelError
+from ondam.models.card import ModelCard
 from ondam.planner.choose import choose, share_threads
 from ondam.planner.facts import Facts
 from ondam.planner.plan import OutsideEngine, Plan
@@ -25,6 +26,12 @@ class Shelf:
         if model_id not in self.ids:
             raise ModelError("model_unknown", id=model_id)
         return Path("/models") / model_id, "a" * 64
+
+    def ready(self, model_id: str) -> bool:
+        return model_id in self.ids
+
+    def card(self, model_id: str) -> ModelCard | None:
+        return None
 
 
 ALL = Shelf("whisper-base", "tiny-en", "smollm2-135m-instruct", "joe")
@@ -100,7 +107,7 @@ def test_english_gets_piper_with_espeak_as_spare() -> None:
         "whisper-base",
         Path("/models/whisper-base"),
     )
-    assert (llm.engine, llm.model_sha256, llm.reason) == ("llama_server", "a" * 64, "plan_configured")
+    assert (llm.engine, llm.model_sha256, llm.reason) == ("llama_server", "a" * 64, "plan_shipped")
     assert (tts.engine, tts.model, tts.spare, tts.reason) == (
         "piper",
         "joe",
@@ -118,7 +125,8 @@ def test_korean_gets_espeak_once() -> None:
 
 
 def test_a_language_model_that_was_not_taught_the_language_is_used_and_said_so() -> None:
-    assert plan("ko").launched[1].reason == "plan_model_other_language"
+    assert plan("ko").launched[1].reason == "plan_shipped_other_language"
+    assert plan("ko", llm={"engine": "llama_server"}).launched[1].reason == "plan_model_other_language"
 
 
 def test_a_file_on_the_disk_is_taken_as_it_is() -> None:

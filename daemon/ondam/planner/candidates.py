@@ -1,0 +1,289 @@
+"""What could be run: engines × their models × this machine's devices, and why the others cannot. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from ondam.config import PlanConfig
+from ondam.messages import Phrase
+from ondam.models.card import ModelCard
+from ondam.planner.arithmetic import Need, card_need, tokens_per_s
+from ondam.planner.correction import extra_of
+from ondam.planner.facts import Facts
+from ondam.planner.gate import Gate, gate
+from ondam.planner.plan import Refusal
+from ondam.planner.rooms import Kind, Room
+from ondam.supervisor.manifest import EngineFolder, Manifest
+from ondam.types import Language, Stage
+
+AUTO = "auto"
+
+ANY_LANGUAGE = frozenset({"*", "mul"})
+"""In a manifest or a model's card: whatever is asked."""
+
+CPU_EXTRA_GIB = 0.3
+"""Of an engine on the processor: interpreter, libraries and buffers; no context, no graphs."""
+
+STT_TOKENS = 1024
+"""Of one utterance, for a recognizer that is a language model: 30 s at 13 a second, words to expect, and
+text."""
+
+
+class ModelLookup(Protocol):
+    """What is known of models on the disk."""
+
+    def find(self, model_id: str) -> tuple[Path, str | None]:
+        """What an engine is given, and the SHA-256 of its weights file if known. Raises ModelError."""
+
+    def ready(self, model_id: str) -> bool:
+        """Whether it may be chosen without being asked for: it is on the disk, or comes with Ondam."""
+
+    def card(self, model_id: str) -> ModelCard | None:
+        """Its card, whether an engine or an import declares it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the user has asked for in a stage."""
+
+    engine: str = AUTO
+    model: str = AUTO
+    named: bool = True
+    """Whether by name; else the planner's own choice of a voice for the processor."""
+
+    @property
+    def fixed(self) -> bool:
+        """Whether any of it was named."""
+        return self.named and (self.engine, self.model) != (AUTO, AUTO)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One model on one engine on one kind of device."""
+
+    manifest: Manifest
+    card: ModelCard
+    kind: Kind
+    gates: Mapping[str, Gate]
+    """Rooms that it can run in, by device."""
+    need: Need
+    fixed: bool
+
+    @property
+    def quality(self) -> tuple[float, float]:
+        """Which of two is better: by parameters, then by bits."""
+        card = self.card
+        return card.parameters_b or card.size / 1e9, card.bytes_per_parameter or 0.0
+
+    def refusal(self, reason: Phrase, budget_gib: float | None = None, need: Need | None = None) -> Refusal:
+        """Why not this one. ``need``: where it would take something else than by itself."""
+        return Refusal(
+            stage=self.manifest.stage,
+            engine=self.manifest.name,
+            model=self.card.id,
+            quantization=self.card.quantization,
+            device=self.kind,
+            reason=reason,
+            need=need or self.need,
+            budget_gib=budget_gib,
+            fixed=self.fixed,
+        )
+
+
+@dataclass
+class Search:
+    """Goes through everything that is declared."""
+
+    facts: Facts
+    settings: PlanConfig
+    language: Language
+    engines: Mapping[str, EngineFolder]
+    options: Mapping[str, Mapping[str, object]]
+    """Of each engine, the user's on top of the manifest's."""
+    models: ModelLookup
+    ahead: bool
+    """Whether models that have to be fetched first may be chosen."""
+    measured: Mapping[str, float]
+    refused: list[Refusal] = field(default_factory=list)
+
+    def candidates(self, stage: Stage, wish: Wish, rooms: Sequence[Room]) -> list[Candidate]:
+        """Those of a stage that can run in ``rooms``, by quality, the best last.
+
+        What comes with Ondam is small enough for the processor, and goes onto a card only by name.
+        """
+        imported = None if wish.model == AUTO else self.models.card(wish.model)
+        found = [
+            candidate
+            for manifest, card in declared(self.engines, stage, wish, imported)
+            if wish.fixed or not card.fetchable
+            for candidate in self._on_devices(manifest, card, rooms, wish.fixed)
+        ]
+        return sorted(found, key=lambda candidate: candidate.quality)
+
+    def allowed(self, manifest: Manifest, card: ModelCard | None) -> Phrase | None:
+        """What forbids it on any device: its licence, the hub's gate, the disk, weights not fetched."""
+        for licence in (manifest.licence, *((card.licence,) if card else ())):
+            if not licensed(licence, self.settings.licences):
+                limits = ", ".join(self.settings.licences)
+                return Phrase("plan_licence", licence=licence, allowed=limits)
+        if card is None or self.models.ready(card.id):
+            return None
+        if card.gated and not self.settings.gated:
+            return Phrase("plan_gated", repository=card.repository)
+        if not self.ahead:
+            return Phrase("plan_not_here", model=card.id)
+        size, free = card.size / 2**30, self.facts.disk_free_gib
+        if free is not None and size > free:
+            return Phrase("plan_disk", size=f"{size:.1f}", free=f"{free:.1f}")
+        return None
+
+    def need(self, manifest: Manifest, card: ModelCard, kind: str) -> Need | None:
+        """What it takes on a device of that kind; None where its size is not known."""
+        options = self.options.get(manifest.name, {})
+        tokens, sessions, cache = STT_TOKENS, 1, "auto"
+        if manifest.stage == "llm":
+            tokens = _number(options, ("context_length", "max_model_len"), self.settings.context_tokens)
+            sessions = _number(options, ("parallel", "max_num_seqs"), self.settings.sessions)
+            cache = str(options.get("cache_type") or options.get("kv_cache_dtype") or "auto")
+        estimate = card_need(card, tokens=tokens, sessions=sessions, cache=cache)
+        if estimate is None:
+            return None
+        extra = extra_of(estimate, self.measured, manifest.name, card.id, kind)
+        if extra is None and kind == "cpu":
+            extra = CPU_EXTRA_GIB
+        return card_need(card, tokens=tokens, sessions=sessions, cache=cache, measured_extra=extra)
+
+    def _on_devices(
+        self, manifest: Manifest, card: ModelCard, rooms: Sequence[Room], fixed: bool
+    ) -> Iterator[Candidate]:
+        kinds = dict.fromkeys(room.kind for room in rooms)
+        for kind in kinds:
+            if kind not in manifest.needs.devices:
+                continue
+            need = self.need(manifest, card, kind)
+            if need is None:
+                if fixed:
+                    self._refuse(
+                        manifest, card, kind, Phrase("plan_size_unknown", model=card.id), None, fixed
+                    )
+                continue
+            if forbidden := self._heard(manifest, card) or self.allowed(manifest, card):
+                self._refuse(manifest, card, kind, forbidden, need, fixed)
+                continue
+            gates = {
+                room.device: gate(manifest, kind, room.gpu, card, self.facts.system)
+                for room in rooms
+                if room.kind == kind
+            }
+            able = {device: found for device, found in gates.items() if isinstance(found, Gate)}
+            if not able:
+                reason = next(found for found in gates.values() if isinstance(found, Phrase))
+                self._refuse(manifest, card, kind, reason, need, fixed)
+            elif slow := self._slow(card, [room for room in rooms if room.device in able], fixed):
+                self._refuse(manifest, card, kind, slow, need, fixed)
+            else:
+                yield Candidate(manifest, card, kind, able, need, fixed)
+
+    def _heard(self, manifest: Manifest, card: ModelCard) -> Phrase | None:
+        if manifest.stage == "llm" or (
+            speaks(manifest.capabilities.languages, self.language) and speaks(card.languages, self.language)
+        ):
+            return None
+        return Phrase("plan_language", model=card.id, language=self.language)
+
+    def _slow(self, card: ModelCard, rooms: Sequence[Room], fixed: bool) -> Phrase | None:
+        """Slower than is preferred. What the user named is taken as it is."""
+        if fixed:
+            return None
+        prefer = self.settings.prefer
+        if card.stage == "tts" and card.published_ms and prefer != "quality":
+            if card.published_ms <= self.settings.slowest_voice_ms:
+                return None
+            longest = self.settings.slowest_voice_ms
+            facts = {"ms": f"{card.published_ms:.0f}", "on": card.published_on, "longest": f"{longest:.0f}"}
+            return Phrase("plan_slow_voice", **facts)
+        least: float = getattr(self.settings.tokens_per_s, prefer)
+        rates = [tokens_per_s(card, room.gb_s) for room in rooms]
+        if card.stage != "llm" or any(rate is None or rate >= least for rate in rates):
+            return None
+        best = max(rate for rate in rates if rate is not None)
+        gb_s = max(room.gb_s or 0.0 for room in rooms)
+        return Phrase("plan_slow_model", rate=f"{best:.0f}", least=f"{least:.0f}", gb_s=f"{gb_s:.0f}")
+
+    def _refuse(
+        self, manifest: Manifest, card: ModelCard, kind: str, reason: Phrase, need: Need | None, fixed: bool
+    ) -> None:
+        self.refused.append(
+            Refusal(
+                manifest.stage, manifest.name, card.id, card.quantization, kind, reason, need, None, fixed
+            )
+        )
+
+
+def declared(
+    engines: Mapping[str, EngineFolder], stage: Stage, wish: Wish, imported: ModelCard | None = None
+) -> Iterator[tuple[Manifest, ModelCard]]:
+    """Engines of a stage with the models that each can load, as far as they are what was asked for.
+
+    ``imported``: the model that was asked for, where no engine declares it; an engine loads it that loads
+    another one of its form.
+    """
+    cards = of_stage(engines, stage)
+    for folder in engines.values():
+        manifest = folder.manifest
+        if manifest.stage != stage or wish.engine not in (AUTO, manifest.name):
+            continue
+        for card in cards.values():
+            if wish.model in (AUTO, card.id) and loads(manifest, card):
+                yield manifest, card
+        if imported is not None and imported.stage == stage and imported.id not in cards:
+            forms = {_form(card) for card in cards.values() if loads(manifest, card)}
+            if _form(imported) in forms:
+                yield manifest, imported
+
+
+def of_stage(engines: Mapping[str, EngineFolder], stage: Stage) -> dict[str, ModelCard]:
+    """Every model of a stage that an engine declares, by id."""
+    found: dict[str, ModelCard] = {}
+    for folder in engines.values():
+        for card in folder.manifest.models:
+            if card.stage == stage:
+                found.setdefault(card.id, card)
+    return found
+
+
+def _form(card: ModelCard) -> str:
+    """``.gguf``, ``.onnx``, or nothing for a folder."""
+    return PurePosixPath(card.entry).suffix
+
+
+def loads(manifest: Manifest, card: ModelCard) -> bool:
+    """Whether the engine can load it: it is said to, declares it, or declares none and takes what there
+    is."""
+    if card.stage != manifest.stage:
+        return False
+    if card.served_by:
+        return manifest.name in card.served_by
+    return not manifest.models or any(own.id == card.id for own in manifest.models)
+
+
+def licensed(licence: str, allowed: Sequence[str]) -> bool:
+    """Whether a licence is within the user's limits; none set: any is."""
+    return not allowed or any(fnmatchcase(licence, pattern) for pattern in allowed)
+
+
+def speaks(languages: Sequence[str], language: Language) -> bool:
+    """Whether ``language`` is among them."""
+    return not ANY_LANGUAGE.isdisjoint(languages) or language in languages
+
+
+def _number(options: Mapping[str, object], names: Sequence[str], otherwise: int) -> int:
+    for name in names:
+        value = options.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return otherwise

@@ -1,0 +1,170 @@
+"""What goes onto the cards, and by which sum everything larger was refused. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ondam.messages import Phrase
+from ondam.models.card import ModelCard
+from ondam.planner.arithmetic import Addend, Need, over_cards
+from ondam.planner.candidates import Candidate, Search, Wish, declared
+from ondam.planner.ladder import Fit, Placed, Rung, fit, ladder, pruned, speech_placements, spread
+from ondam.planner.plan import Refusal
+from ondam.planner.rooms import Room
+from ondam.supervisor.manifest import Manifest
+from ondam.types import Stage
+
+LARGEST_ON_CPU_B = 0.3
+"""Speech models that a processor computes in less time than they last."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnCards:
+    """What was found for the stages that were looked at."""
+
+    placed: Mapping[Stage, Placed]
+    voice: Candidate | None
+    """The voice that was chosen and found no room: it goes to the processor. None where none was chosen."""
+    refused: tuple[Refusal, ...] = field(default=())
+
+
+def on_cards(search: Search, rooms: Sequence[Room], memory: Room, wishes: Mapping[Stage, Wish]) -> OnCards:
+    """The highest rung that fits, and the voice in what it leaves.
+
+    A voice that can run on the processor takes no room from the others, and its model does not hang on how
+    much is left: only where it computes does.
+    """
+    found = {stage: search.candidates(stage, wish, rooms) for stage, wish in wishes.items()}
+    voices = found.get("tts", [])
+    light = [voice for voice in voices if "cpu" in voice.manifest.needs.devices]
+    heavy = [voice for voice in voices if "cpu" not in voice.manifest.needs.devices]
+    rungs = ladder(found.get("llm", []), found.get("stt", []), heavy)
+    slowest = search.settings.tokens_per_s.quality if search.settings.prefer == "quality" else None
+    fits = [fit(rung, rooms, memory, slowest=slowest) for rung in rungs]
+    top = max((n for n, fitting in enumerate(fits) if fitting is not None), default=-1)
+    fitting = fits[top] or Fit((), {room.device: room.gib for room in rooms})
+    placed = {each.candidate.manifest.stage: each for each in fitting.placed}
+    voice = None
+    if "tts" in wishes and "tts" not in placed:
+        voice = _light_voice(search, light, memory, wishes["tts"])
+        same = [each for each in light if voice is not None and each.card.id == voice.card.id]
+        if same and (room := _room_for(same[-1], rooms, fitting.left)):
+            placed["tts"], voice = Placed(same[-1], (room,), same[-1].need), None
+    search.refused += _too_large(rungs[top + 1 :], rooms, fitting)
+    search.refused += _no_gain(found, rungs)
+    return OnCards(placed, voice, tuple(search.refused))
+
+
+def _light_voice(search: Search, light: Sequence[Candidate], memory: Room, wish: Wish) -> Candidate | None:
+    """The best voice that a processor computes quickly enough, wherever it will lie."""
+    known = len(search.refused)
+    able = [each for each in search.candidates("tts", wish, (memory,)) if _on_processor(each)]
+    del search.refused[known:]  # they were told for the cards already, or do not matter here
+    named = [each for each in light if each.fixed]
+    found = named or able
+    return found[-1] if found else None
+
+
+def _on_processor(voice: Candidate) -> bool:
+    return (voice.card.parameters_b or 0.0) <= LARGEST_ON_CPU_B
+
+
+def _room_for(voice: Candidate, rooms: Sequence[Room], left: Mapping[str, float]) -> Room | None:
+    able = [room for room in rooms if room.device in voice.gates and voice.need.gib <= left[room.device]]
+    return min(able, key=lambda room: left[room.device], default=None)
+
+
+def _too_large(above: Sequence[Rung], rooms: Sequence[Room], fitting: Fit) -> Iterator[Refusal]:
+    """Of each rung above: what it would have put onto a card, told once with what there was for it."""
+    told = {id(each.candidate) for each in fitting.placed}
+    for rung in above:
+        for candidate in (rung.llm, *rung.speech):
+            if candidate is None or id(candidate) in told:
+                continue
+            told.add(id(candidate))
+            if candidate is rung.llm:
+                full = {room.device: room.gib for room in rooms}
+                ways = [left for _, left in speech_placements(rung.speech, rooms, full)] or [full]
+            else:
+                ways = [_without(candidate.manifest.stage, fitting)]
+            budget, over = _most(candidate, rooms, ways)
+            need = over_cards(candidate.need, over)
+            facts: dict[str, object] = {"need": need.told, "budget": budget.told}
+            short = round(need.gib - budget.gib, 2)
+            if short > 0:
+                reason = Phrase("plan_does_not_fit", **facts, short=f"{short:.2f}")
+            else:
+                # It would fit, but on this rung something else does not.
+                reason = Phrase("plan_language_model_first", **facts)
+            yield candidate.refusal(reason, budget.gib, need)
+
+
+def _without(stage: Stage, fitting: Fit) -> Mapping[str, float]:
+    """What is left when another one takes the place of what was placed for a stage."""
+    left = dict(fitting.left)
+    for placed in fitting.placed:
+        if placed.candidate.manifest.stage == stage:
+            device = placed.rooms[0].device
+            left[device] = round(left[device] + placed.need.gib, 2)
+    return left
+
+
+def _most(
+    candidate: Candidate, rooms: Sequence[Room], ways: Sequence[Mapping[str, float]]
+) -> tuple[Need, int]:
+    """The most that any way of placing the others leaves for ``candidate``, and over how many cards."""
+    found: list[tuple[Need, int]] = []
+    for left in ways:
+        single = [(room,) for room in rooms if room.device in candidate.gates]
+        several = spread(candidate, rooms, left)
+        for over in (*single, *((several,) if len(several) > 1 else ())):
+            found.append((_budget(over, left), len(over)))
+    return max(found, key=lambda way: way[0].gib)
+
+
+def _budget(over: Sequence[Room], left: Mapping[str, float]) -> Need:
+    """What several cards have, addend by addend, less what was put there before."""
+    names = dict.fromkeys(addend.name for room in over for addend in room.budget.addends)
+    addends = [Addend(name, round(sum(room.budget.of(name) for room in over), 2)) for name in names]
+    taken = round(sum(room.gib - left[room.device] for room in over), 2)
+    return Need((*addends, Addend("taken", -taken)))
+
+
+def _no_gain(found: Mapping[Stage, Sequence[Candidate]], rungs: Sequence[Rung]) -> Iterator[Refusal]:
+    """Candidates that stand on no rung, because a better one takes no more."""
+    on_rungs = {id(each) for rung in rungs for each in (rung.llm, *rung.speech)}
+    for stage in ("llm", "stt"):
+        kept = pruned(found.get(stage, []))
+        for candidate in found.get(stage, []):
+            better = [each for each in kept if each.quality >= candidate.quality and each is not candidate]
+            if id(candidate) not in on_rungs and better and better[0].need.gib <= candidate.need.gib:
+                facts = {
+                    "model": better[0].card.id,
+                    "need": candidate.need.told,
+                    "gib": f"{better[0].need.gib:.2f}",
+                }
+                yield candidate.refusal(Phrase("plan_no_gain", **facts))
+
+
+def no_card(search: Search, wishes: Mapping[Stage, Wish]) -> Iterator[Refusal]:
+    """Without a card: one line for each engine that would compute on one."""
+    for stage, wish in wishes.items():
+        for manifest, found in engines_of(search, stage, wish):
+            devices = [device for device in manifest.needs.devices if device != "cpu"]
+            cards = [card for card in found if not card.fetchable]
+            if devices and cards:
+                needs = [need for card in cards if (need := search.need(manifest, card, devices[0]))]
+                least = min(needs, key=lambda need: need.gib, default=None)
+                code = "plan_on_request" if "cpu" in manifest.needs.devices else "plan_no_card"
+                facts = {"engine": manifest.name, "devices": ", ".join(devices), "stage": stage}
+                reason = Phrase(code, **facts, need=least.told if least else "–")
+                yield Refusal(stage, manifest.name, "", "", devices[0], reason, least, 0.0, wish.fixed)
+
+
+def engines_of(search: Search, stage: Stage, wish: Wish) -> Iterator[tuple[Manifest, list[ModelCard]]]:
+    """Engines of a stage, each with the models that were asked for and that it loads."""
+    pairs = list(declared(search.engines, stage, wish))
+    for name in dict.fromkeys(manifest.name for manifest, _ in pairs):
+        found = [card for manifest, card in pairs if manifest.name == name]
+        yield search.engines[name].manifest, found
