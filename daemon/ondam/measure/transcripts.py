@@ -52,7 +52,7 @@ def recordings(folder: Path | None, language: Language) -> list[Recording]:
 
 def wavs(folder: Path) -> list[Path]:
     """Of a folder, by name; recorders for Windows write ``.WAV``."""
-    return sorted(path for path in folder.glob("*") if path.suffix.lower() == ".wav")
+    return sorted(path for path in folder.glob("*") if path.suffix.lower() == ".wav" and not path.is_dir())
 
 
 def sentences(path: Path, language: Language) -> list[str]:

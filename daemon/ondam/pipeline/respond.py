@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
@@ -14,6 +13,7 @@ from ondam.journal.turn import Turn
 from ondam.pipeline.context import Context
 from ondam.pipeline.ports import Engines, Message, Responder, Token, Usage
 from ondam.speech import Clause, ClauseStream
+from ondam.speech.calls import CallFilter
 from ondam.speech.form import Filling, Form
 from ondam.types import Language, Nanoseconds
 
@@ -46,9 +46,6 @@ while the answer is being spoken, and not when the next question waits. Spoken q
 
 EXCUSES = {"llm_question_too_long": "excuse_question_too_long", "llm_tool_call": "excuse_tool_call"}
 """What the user is told for an error of this stage where ``excuse_llm``, "ask again", would be wrong."""
-
-CALL_IN_WORDS = re.compile(r"<tool_call>(?:[^<]{0,400}?\"name\"\s*:\s*\"([\w.-]{1,64}))?", re.IGNORECASE)
-"""A call of a tool as Hermes, Qwen and their kin write it. ``speech`` never speaks it."""
 
 PERHAPS_FULL = {"llm_context_full", "llm_refused", "llm_gave_up", "llm_cut_off"}
 """How a server without room for a request may answer it: with a refusal that says so or does not, an error in
@@ -91,9 +88,9 @@ async def respond(
     engines.answered("llm")
     for clause in answer.finish():
         yield clause
-    if not turn.clauses and (called := CALL_IN_WORDS.search(turn.reply)):
+    if answer.called is not None:
         # A server that knows nothing of tools hands over what its model wrote to call one.
-        raise EngineError("llm_tool_call", tools=called[1] or "?")
+        raise EngineError("llm_tool_call", tools=answer.called)
 
 
 async def prefill(
@@ -220,6 +217,7 @@ class _Answer:
         self._clock = clock
         self._clauses = ClauseStream(language)
         self._filling = Filling(form) if form else None
+        self._calls = CallFilter()
         self._cut_off = False
 
     def take(self, piece: Token | Usage | None) -> list[Clause]:
@@ -242,7 +240,8 @@ class _Answer:
             text = self._filling.feed(piece.text)
             over = self._filling.whole and not was_whole
         turn.reply = (turn.reply or "") + text
-        clauses = self._clauses.feed(text)
+        # What a form's answer says is data already, and no call.
+        clauses = self._clauses.feed(text if self._filling else self._calls.feed(text))
         turn.thought |= self._clauses.reasoned
         if over:
             # The slots that follow are no reason to wait with the last clause.
@@ -251,9 +250,14 @@ class _Answer:
                 clauses += rest
         return self._made(clauses, piece.engine_ms)
 
+    @property
+    def called(self) -> str | None:
+        """The tool that the answer calls in words; None where it is an answer."""
+        return self._calls.called
+
     def break_off(self) -> list[Clause]:
         """What can be said of an answer that broke off."""
-        return self._made(self._clauses.flush(), None)
+        return self._made(self._clauses.feed(self._calls.finish()) + self._clauses.flush(), None)
 
     def finish(self) -> list[Clause]:
         """The rest, and the slots."""
@@ -264,9 +268,12 @@ class _Answer:
                 self._turn.cause = filled.problem
                 log.warning("turn %d: the form is not filled in: %s", self._turn.id, filled.problem)
                 log.debug("%s", filled.detail)
+        clauses = self._made(self._clauses.feed(self._calls.finish()), self._turn.engine_ms.llm_last_token)
+        self._turn.thought |= self._clauses.reasoned
         if self._cut_off and self._turn.clauses:
-            return []  # Half a sentence at the limit is worse than none: it ends with its last whole clause.
-        return self._made(self._clauses.finish(), self._turn.engine_ms.llm_last_token)
+            # Half a sentence at the limit is worse than none: it ends with its last whole clause.
+            return clauses
+        return clauses + self._made(self._clauses.finish(), self._turn.engine_ms.llm_last_token)
 
     def _made(self, clauses: list[Clause], engine_ms: float | None) -> list[Clause]:
         turn = self._turn

@@ -126,6 +126,9 @@ async def test_a_folder_of_recordings_can_be_asked(daemon: FakeDaemon, ondam: On
     done = await ondam("bench", "--turns", "1", "--settle", "0", "--json", "--clips", str(tmp_path))
     assert done.json["turns"][0]["clip"] == "one.wav"
     assert done.json["turns"][0]["misheard"] is False
+    (tmp_path / "two.wav").symlink_to(tmp_path / "gone")
+    broken = await ondam("bench", "--clips", str(tmp_path))
+    assert (broken.code, "two.wav" in broken.err, "expect" in broken.err) == (7, True, False)
     empty = tmp_path / "empty"
     empty.mkdir()
     assert (await ondam("bench", "--clips", str(empty))).code == 7

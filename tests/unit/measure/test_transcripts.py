@@ -43,6 +43,7 @@ def test_words_stand_beside_each_recording(tmp_path: Path) -> None:
 def test_recorders_that_write_capitals_are_understood(tmp_path: Path) -> None:
     wav(tmp_path / "A 방.WAV").with_suffix(".txt").write_text("Hello.", "utf-8")
     (tmp_path / "notes.md").write_text("no sound", "utf-8")
+    (tmp_path / "older.wav").mkdir()
     assert [path.name for path in wavs(tmp_path)] == ["A 방.WAV"]
     assert [one.words for one in recordings(tmp_path, "en")] == ["Hello."]
 

@@ -35,9 +35,9 @@ def questions(folder: Path | None, language: Language) -> list[Question]:
     found = wavs(folder)
     if not found:
         raise AudioError("bench_no_clips", path=folder)
-    return [
-        Question(path.name, path.read_bytes(), resampled(read_wav(path), HEARING_RATE_HZ)) for path in found
-    ]
+    # Reading it as sound says first what is wrong with one.
+    read = ((path, resampled(read_wav(path), HEARING_RATE_HZ)) for path in found)
+    return [Question(path.name, path.read_bytes(), audio) for path, audio in read]
 
 
 def without_words(question: Question) -> Question:
