@@ -331,10 +331,11 @@ def _modes(figures: Mapping[str, Any]) -> Iterator[str]:
         told |= {f"{place}_from": f"{mode['from']:.0f}", f"{place}_to": f"{mode['to']:.0f}"}
     yield say("report_modes", **told)
     if split := figures["split_by"]:
+        code = {"true": "report_split_so", "false": "report_split_not_so"}.get(split["slow"], "report_split")
         yield say(
-            "report_split",
+            code,
             what=named("report_split_", split["what"]),
-            slow=split["slow"],
+            slow=named("report_power_", split["slow"]),
             percent=f"{100 * split['explains']:.0f}",
         )
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from tests.unit.cli.conftest import Ondam
-from tests.unit.control.fake_daemon import FakeDaemon
+from tests.unit.control.fake_daemon import FakeDaemon, turn
 from tests.unit.journal.rows import FACTS, row
 from tests.unit.journal.test_report import sqlite
 
+from ondam.cli.turns import table
 from ondam.errors import JournalError
 from ondam.journal.reading import Selection
 from ondam.journal.steady import Steadiness
@@ -177,3 +178,9 @@ def test_the_status_has_the_last_turns_in_a_few_figures() -> None:
     first = told["populations"]["settled"]["first_audio_ms"]
     assert (first["n"], first["p50"], first["max"], first["over_budget"]) == (200, 500.0, 900.0, 1)
     assert told["populations"]["cold"]["turns"] == 0
+
+
+def test_the_star_beside_a_turn_does_not_call_a_rest_a_start() -> None:
+    rested: Any = {**turn(), "settled": False, "population": "after_idle"}
+    *_, legend = table([rested])
+    assert legend.startswith("* right after a start of the engines or a rest")

@@ -106,7 +106,7 @@ def test_a_hundred_rows_give_the_percentiles_that_are_counted_by_hand(
     assert line == ["first", "audio", "70", *(f"{ms:.0f}" for ms in (*figures, max(SLOW))), "30"]
     quick, slow = percentile(QUICK, 50), percentile(SLOW, 50)
     assert f"57 % around {quick:.0f} ms (500 to 578), 43 % around {slow:.0f} ms (1200 to 1317)" in shown
-    assert "What tells them apart: drafts thrown away; slower where it is true (100 % told rightly)" in shown
+    assert "What tells them apart: drafts thrown away; slower where it is so (100 % told rightly)" in shown
 
 
 def test_the_second_mode_is_named_with_its_share_and_what_makes_it() -> None:
