@@ -30,7 +30,7 @@ def command(count: int, json_wanted: bool) -> None:
 
 
 def table(turns: Sequence[wire.Turn]) -> Iterator[str]:
-    """First audio and the whole answer stand apart from the seven stages; those after a start or a rest have a star."""
+    """First audio and the whole answer stand apart from the seven stages; what is not settled has a star."""
     if not turns:
         yield say("cli_no_turns")
         return
