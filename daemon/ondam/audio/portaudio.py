@@ -163,6 +163,20 @@ def list_devices() -> tuple[Device, ...]:
     return tuple(found)
 
 
+def version() -> str:
+    """The library's own. Raises AudioError. Only on the thread."""
+    return str(sounddevice().get_portaudio_version()[1]).partition(",")[0].removeprefix("PortAudio ")
+
+
+def reaches_server() -> bool:
+    """Whether PortAudio knows a way through a sound server. Raises AudioError. Only on the thread."""
+    sd = sounddevice()
+    try:
+        return any(entry["name"] in SERVER_DEVICES for entry in sd.query_devices())
+    except sd.PortAudioError as error:
+        raise AudioError("portaudio_failed", reason=error) from error
+
+
 def open_stream(
     device: Device, make: Callable[[ModuleType, int, int, int], RawStream], rate_hz: int
 ) -> RawStream:

@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
+import psutil
 
+from ondam.cli.finding import Finding, guarded
 from ondam.cli.terminal import as_json, columns, daemon, named, print_json, say
 from ondam.errors import AudioError, ConfigError, ControlError, OndamError
-from ondam.messages import message, reader_language
+from ondam.messages import Phrase, message, reader_language
 from ondam.places import Places, places
 
 if TYPE_CHECKING:
     from ondam.config import Config
+    from ondam.planner.facts import Facts
+    from ondam.planner.gpus import Sight
+    from ondam.planner.plan import Plan
+    from ondam.supervisor.manifest import EngineFolder
 
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at. ``next``: what to type when it is not well."""
-
-    check: str
-    ok: bool
-    text: str
-    next: str = ""
+PORTAUDIO_S = 5.0
+"""A sound system that has not listed its devices by then hangs."""
 
 
 @click.command("doctor")
 @click.option("--echo", is_flag=True, help="Play a sound, and say how well its echo can be removed.")
 @as_json
 def command(echo: bool, json_wanted: bool) -> int:
-    """Look for what keeps Ondam from working, and say what to type. Exit code 1 when something does.
+    """Look for what keeps Ondam from working, and say what to type.
+
+    Looks at the configuration, the machine (memory, disk, power), its GPUs and their driver, what the plan
+    makes of them, the engines' environments, the models, PortAudio, the sound server and devices, the sockets
+    and the daemon. Each is looked at whatever became of those before it. Nothing is changed or fetched.
+
+    Exit code 0: all is well; 1: something is not, and the lines with ✗ say what to type. That no daemon runs,
+    or that there is no GPU, is no fault. With --json {"ok", "checks": [{"check", "ok", "text", "next"}],
+    "facts"}; facts are what ondam plan --for takes (null where the machine could not be looked at).
 
     With --echo: play a sound of seven seconds on the configured speaker, listen with the configured
     microphone, and tell how late and how loud it comes back and how many decibels of it can be removed.
@@ -43,11 +50,13 @@ def command(echo: bool, json_wanted: bool) -> int:
         from ondam.cli.doctor_echo import run
 
         return run(places(), json_wanted)
-    found = list(examine(places()))
+    examination = Examination(places())
+    found = list(examination.findings())
     well = all(finding.ok for finding in found)
     if json_wanted:
         checks = [{"check": f.check, "ok": f.ok, "text": f.text, "next": f.next} for f in found]
-        print_json({"ok": well, "checks": checks})
+        facts = examination.facts.as_json() if examination.facts else None
+        print_json({"ok": well, "checks": checks, "facts": facts})
         return 0 if well else 1
     rows = [["✓" if f.ok else "✗", say(f"doctor_{f.check}"), f.text.splitlines()[0]] for f in found]
     for finding, line in zip(found, columns(rows), strict=True):
@@ -61,87 +70,136 @@ def command(echo: bool, json_wanted: bool) -> int:
     return 0 if well else 1
 
 
-def examine(here: Places) -> Iterator[Finding]:
-    """Each thing, whatever became of those before it."""
-    from ondam.config import load
+class Examination:
+    """One look at everything. ``facts``: of the machine, once it has been looked at."""
 
-    try:
-        config = load(here.config_file)
-    except OndamError as error:
-        yield _broken("config", error)
-        config = load(None)  # the rest can be looked at with the shipped values
-    else:
-        yield _fine("config", "doctor_config_fine" if here.config_file.exists() else "cli_config_none", here)
-    yield from _plan(config, here)
-    yield from _sound(config)
-    yield from _sockets(here)
+    def __init__(self, here: Places) -> None:
+        self.facts: Facts | None = None
+        self._here = here
 
+    def findings(self) -> Iterator[Finding]:
+        """Each thing, whatever became of those before it."""
+        from ondam.config import load
 
-def _fine(check: str, code: str, here: Places) -> Finding:
-    return Finding(check, True, say(code, path=here.config_file))
-
-
-def _broken(check: str, error: OndamError) -> Finding:
-    told = error.message(reader_language())
-    return Finding(check, False, told.text, told.next)
-
-
-def _plan(config: Config, here: Places) -> Iterator[Finding]:
-    """The environments and weights that the plan for this machine needs."""
-    from ondam.models.catalog import Catalog, daemon_models
-    from ondam.models.lookup import WantedModels
-    from ondam.models.store import Store, fault_error
-    from ondam.planner.choose import choose
-    from ondam.planner.probe import probe
-    from ondam.supervisor.environment import installed, is_current, variant_for
-    from ondam.supervisor.manifest import engine_roots, find_engines
-
-    store = Store(here.models)
-    try:
-        engines = find_engines(engine_roots(here.user_engines))
-        catalog = Catalog.union(engines, store.imported())
-        plan = choose(probe(), config, engines, WantedModels(catalog, store))
-    except OndamError as error:
-        yield _broken("engines", error)
-        return
-    for name in dict.fromkeys(planned.engine for planned in plan.launched):
+        here = self._here
         try:
-            installed(engines[name], here)
-            current = is_current(engines[name], variant_for(engines[name]), here)
+            config = load(here.config_file)
         except OndamError as error:
-            yield _broken("engines", error)
-            continue
-        told = message(
-            "doctor_engine_current" if current else "doctor_engine_stale", reader_language(), name=name
-        )
-        yield Finding("engines", current, told.text, told.next)
-    wanted = [catalog.cards[p.model] for p in plan.launched if p.model in catalog.cards]
-    for card in {card.id: card for card in (*daemon_models(), *wanted)}.values():
-        condition = store.check(card)
-        if condition.state == "whole":
-            yield Finding("models", True, say("doctor_model_whole", id=card.id))
+            yield Finding.of("config", error)
+            config = load(None)  # the rest can be looked at with the shipped values
         else:
-            yield _broken("models", fault_error(condition, store.folder(card.id)))
+            code = "doctor_config_fine" if here.config_file.exists() else "cli_config_none"
+            yield Finding("config", True, say(code, path=here.config_file))
+        yield from guarded("machine", self._machine(config))
+        yield from guarded("sound", _sound(config))
+        yield from guarded("sockets", _sockets(here))
+
+    def _machine(self, config: Config) -> Iterator[Finding]:
+        from ondam.cli.doctor_machine import gpus, machine
+        from ondam.planner.gpus import look
+        from ondam.planner.probe import probe
+
+        sight = look()
+        facts = self.facts = probe(sight, self._here.models)
+        yield from machine(facts)
+        yield from guarded("gpu", gpus(sight, facts))
+        yield from guarded("plan", self._plan(config, facts, sight))
+
+    def _plan(self, config: Config, facts: Facts, sight: Sight) -> Iterator[Finding]:
+        """What the plan for this machine needs: room, environments and weights."""
+        from ondam.cli.doctor_machine import disk, memory, plan_fit
+        from ondam.models.catalog import Catalog, daemon_models
+        from ondam.models.lookup import WantedModels
+        from ondam.models.store import Store, fault_error
+        from ondam.planner.choose import choose
+        from ondam.supervisor.manifest import engine_roots, find_engines
+
+        store = Store(self._here.models)
+        broken: list[OndamError] = []
+        engines = find_engines(engine_roots(self._here.user_engines))
+        catalog = Catalog.union(engines, store.imported(broken.append))
+        for error in broken:
+            yield Finding.of("models", error)
+        plan = choose(facts, config, engines, WantedModels(catalog, store))
+        yield from guarded("plan", plan_fit(plan, engines, sight))
+        if not self._here.control_socket.exists():
+            available = min(psutil.virtual_memory().available / 2**30, facts.ram_gib)
+            yield from guarded("memory", memory(plan, engines, facts, available))
+        yield from guarded("disk", disk(plan, catalog, store, self._here))
+        yield from guarded("engines", _environments(plan, engines, self._here))
+        wanted = [catalog.cards[p.model] for p in plan.launched if p.model in catalog.cards]
+        for card in {card.id: card for card in (*daemon_models(), *wanted)}.values():
+            condition = store.check(card)
+            if condition.state == "whole":
+                yield Finding("models", True, say("doctor_model_whole", id=card.id))
+            else:
+                yield Finding.of("models", fault_error(condition, store.folder(card.id)))
+
+
+def _environments(plan: Plan, engines: dict[str, EngineFolder], here: Places) -> Iterator[Finding]:
+    from ondam.supervisor.environment import installed, is_current
+
+    variants = {planned.engine: planned.variant for planned in plan.launched}
+    for name, variant in variants.items():
+        try:
+            installed(engines[name], here, variant)
+            current = is_current(engines[name], variant, here)
+        except OndamError as error:
+            yield Finding.of("engines", error)
+            continue
+        code = "doctor_engine_current" if current else "doctor_engine_stale"
+        yield Finding.told("engines", current, Phrase(code, name=name, variant=variant))
 
 
 def _sound(config: Config) -> Iterator[Finding]:
     from ondam.audio import list_devices
+    from ondam.audio.factory import is_device
 
+    specs = (("microphone", config.audio.microphone), ("speaker", config.audio.speaker))
+    used = any(is_device(spec) for _, spec in specs)
     try:
         devices = asyncio.run(list_devices())
     except AudioError as error:
-        yield _broken("sound", error)
+        yield Finding.of("portaudio", error)
         return
-    for kind, spec in (("microphone", config.audio.microphone), ("speaker", config.audio.speaker)):
+    if used:
+        yield from sound_system()
+    for kind, spec in specs:
         titles = [device.title for device in devices if device.kind == kind]
         if titles:
             shown = ", ".join(titles)
             yield Finding("sound", True, say("doctor_sound_devices", kind=say(f"cli_{kind}"), names=shown))
-        elif spec == "none" or spec.startswith("wav:"):
+        elif not is_device(spec):
             yield Finding("sound", True, say("doctor_sound_devices", kind=say(f"cli_{kind}"), names=spec))
         else:
             told = message("doctor_sound_none", reader_language(), kind=say(f"cli_{kind}"), key=kind)
             yield Finding("sound", False, told.text, told.next)
+
+
+def sound_system() -> Iterator[Finding]:
+    """PortAudio and the sound server, each by itself: with a server, the devices are listed by that alone."""
+    from ondam.audio.portaudio import portaudio, reaches_server, version
+    from ondam.audio.pulse import pulse_watch
+
+    async def ask() -> tuple[str, bool]:
+        async with asyncio.timeout(PORTAUDIO_S):
+            return await portaudio().call(version), await portaudio().call(reaches_server)
+
+    running = pulse_watch().state.running
+    try:
+        name, through = asyncio.run(ask())
+    except AudioError as error:
+        yield Finding.of("portaudio", error)
+        return
+    except TimeoutError:
+        yield Finding.told("portaudio", False, Phrase("doctor_portaudio_hangs", seconds=f"{PORTAUDIO_S:g}"))
+        return
+    yield Finding.told("portaudio", True, Phrase("doctor_portaudio_fine", version=name))
+    if running and not through:
+        yield Finding.told("soundserver", False, Phrase("doctor_server_unreached"))
+    elif sys.platform == "linux":
+        code = "doctor_server_runs" if running else "doctor_server_none"
+        yield Finding.told("soundserver", True, Phrase(code))
 
 
 def _sockets(here: Places) -> Iterator[Finding]:
@@ -153,7 +211,7 @@ def _sockets(here: Places) -> Iterator[Finding]:
         yield Finding("sockets", True, say("doctor_sockets_fine", path=here.runtime))
         status = daemon(lambda client: client.status())
     except ConfigError as error:
-        yield _broken("sockets", error)
+        yield Finding.of("sockets", error)
     except ControlError as error:
         # That no daemon runs is no fault of the machine.
         told = error.message(reader_language())

@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from tests.unit.cli.conftest import Ondam
+from tests.unit.supervisor.test_driver import engine, with_driver
+
+from ondam.audio.pulse import ServerState
+from ondam.cli.doctor import sound_system
+from ondam.cli.doctor_machine import disk, gpus, memory, plan_fit
+from ondam.cli.finding import Finding
+from ondam.errors import AudioError
+from ondam.messages import Phrase
+from ondam.models.card import ModelCard
+from ondam.models.catalog import Catalog
+from ondam.models.store import Store
+from ondam.places import places
+from ondam.planner.facts import Facts
+from ondam.planner.gpus import Card, Neighbour, Sight
+from ondam.planner.plan import Plan, PlannedEngine, Refusal
+
+FACTS = Facts(8, 16, "A CPU", frozenset(), 32 * 1024, "linux", "x86_64")
+HUB_MODEL = ModelCard(
+    id="big",
+    stage="llm",
+    languages=["en"],
+    licence="MIT",
+    repository="maker/big",
+    parameters_b=4.0,
+    bytes_per_parameter=1.0,
+)
+
+
+def planned(variant: str = "cpu", device: str = "cpu", gib: float = 0.0) -> PlannedEngine:
+    return PlannedEngine("toy", "llm", "big", None, None, device, 2, "en", variant=variant, memory_gib=gib)
+
+
+def lines(findings: list[Finding]) -> list[tuple[str, bool, str, str]]:
+    return [(f.check, f.ok, f.text, f.next) for f in findings]
+
+
+def test_a_card_is_shown_with_who_else_uses_it() -> None:
+    others = (Neighbour(7, "python3", 12 * 1024), Neighbour(8, "Xorg", 0))
+    card = Card("NVIDIA L4", "580.65.06", "8.9", 24 * 1024, 10 * 1024, 12 * 1024, others, 300.0)
+    found = list(gpus(Sight((card,)), FACTS))
+    assert [f.text for f in found] == [
+        "0: NVIDIA L4, 24.0 GiB, 10.0 free for Ondam, driver 580.65.06",
+        "0: others use it too: python3 (pid 7) 12.0 GiB",
+    ]
+    assert all(f.ok for f in found)
+
+
+def test_no_gpu_is_no_fault_and_a_broken_driver_is_one() -> None:
+    (none,) = gpus(Sight(trouble=Phrase("gpu_none"), absent=True), FACTS)
+    assert none.ok
+    (broken,) = gpus(Sight(trouble=Phrase("gpu_driver_mismatch", detail="-")), FACTS)
+    assert (broken.ok, broken.next) == (False, "Restart the machine.")
+
+
+def test_a_driver_that_cannot_run_the_plan_is_told_with_what_to_do() -> None:
+    plan = Plan((planned("cu13", "cuda:0", 4.2),))
+    fits, refused = plan_fit(plan, {"toy": engine()}, with_driver("570.1"))
+    assert (fits.ok, fits.text) == (True, "thinking: toy with big on cuda:0, 4.2 GiB")
+    assert (refused.check, refused.ok) == ("driver", False)
+    assert "580 or newer" in refused.text and "--variant cu12" in refused.next
+    assert [f.check for f in plan_fit(plan, {"toy": engine()}, with_driver("580.1"))] == ["plan"]
+
+
+def test_what_the_user_asked_for_and_cannot_have_is_told() -> None:
+    reason = Phrase("doctor_memory_short", needed="9.0", free="8.0")
+    asked = Refusal("llm", "toy", "big", "fp8", "cuda:0", reason, fixed=True)
+    larger = Refusal("llm", "toy", "larger", "fp8", "cuda:0", reason)
+    (told,) = plan_fit(Plan((), refused=(asked, larger)), {"toy": engine()}, Sight())
+    assert lines([told]) == [
+        (
+            "plan",
+            False,
+            "toy with big cannot be used: 9.0 GiB are needed, only 8.0 are free",
+            "ondam plan",
+        )
+    ]
+
+
+@pytest.mark.parametrize(("available", "ok"), [(4.3, True), (4.1, False)])
+def test_main_memory_is_counted_for_what_runs_there(available: float, ok: bool) -> None:
+    plan = Plan((planned(gib=4.2), planned("cu13", "cuda:0", 20.0)))
+    (found,) = memory(plan, {"toy": engine()}, FACTS, available)
+    assert (found.ok, found.text.split()[0]) == (ok, "4.2")
+
+
+def test_with_one_memory_for_both_everything_is_counted() -> None:
+    shared = Facts(8, 8, "Apple M2", frozenset(), 16 * 1024, "darwin", "aarch64", unified_memory=True)
+    (found,) = memory(Plan((planned("cpu", "metal", 4.2),)), {"toy": engine()}, shared, 4.0)
+    assert not found.ok and found.next.startswith("Close other programs")
+
+
+@pytest.mark.parametrize(("free_gib", "ok"), [(4.0, False), (40.0, True)])
+def test_the_disk_must_hold_what_has_to_be_fetched(
+    free_gib: float, ok: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=int(free_gib * 2**30)))
+    monkeypatch.setattr("ondam.models.catalog.daemon_models", list)
+    (found,) = disk(Plan((planned(),)), Catalog({"big": HUB_MODEL}), Store(tmp_path / "m"), places())
+    assert (found.ok, "models to be fetched: 3.7 GiB" in found.text) == (ok, True)
+
+
+async def test_a_look_that_fails_is_told_and_hides_nothing_else(
+    ondam: Ondam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> Sight:
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr("ondam.planner.gpus.look", broken)
+    done = await ondam("doctor", "--json")
+    checks = done.json["checks"]
+    sick = next(check for check in checks if check["check"] == "machine")
+    assert (sick["ok"], sick["text"]) == (False, "Looking at it failed: RuntimeError: no such thing")
+    assert {"sockets", "daemon"} <= {check["check"] for check in checks}
+    assert (done.code, done.json["facts"], "Traceback" in done.err) == (1, None, False)
+
+
+async def test_the_facts_come_along(ondam: Ondam, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = Card("NVIDIA L4", "580.65.06", "8.9", 24 * 1024, 10 * 1024, 12 * 1024, (), 300.0)
+    monkeypatch.setattr("ondam.planner.gpus.look", lambda: Sight((card,)))
+    facts = (await ondam("doctor", "--json")).json["facts"]
+    assert [(gpu["name"], gpu["free_gib"]) for gpu in facts["gpus"]] == [("NVIDIA L4", 10.0)]
+    assert Facts.from_json(facts, "doctor").gpus[0].neighbours_gib == 12.0
+
+
+@pytest.mark.parametrize("language", ["ko", "en"])
+async def test_it_is_shown_to_people_in_their_language(
+    ondam: Ondam, monkeypatch: pytest.MonkeyPatch, language: str
+) -> None:
+    monkeypatch.setenv("ONDAM_LANGUAGE", language)
+    monkeypatch.setattr("ondam.planner.gpus.look", lambda: Sight(trouble=Phrase("gpu_none"), absent=True))
+    out = (await ondam("doctor")).out
+    shown = "✓  컴퓨터" if language == "ko" else "✓  Machine"
+    assert shown in out and "{" not in out
+
+
+def test_a_sound_server_that_portaudio_cannot_reach_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ondam.audio.pulse.pulse_watch", lambda: SimpleNamespace(state=ServerState(True)))
+    monkeypatch.setattr("ondam.audio.portaudio.version", lambda: "V19")
+    monkeypatch.setattr("ondam.audio.portaudio.reaches_server", lambda: False)
+    assert lines(list(sound_system())) == [
+        ("portaudio", True, "V19", ""),
+        (
+            "soundserver",
+            False,
+            "It runs, but PortAudio has no way to it.",
+            "sudo apt install libasound2-plugins",
+        ),
+    ]
+
+
+def test_a_missing_portaudio_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise AudioError("portaudio_missing", reason="no library")
+
+    monkeypatch.setattr("ondam.audio.pulse.pulse_watch", lambda: SimpleNamespace(state=ServerState()))
+    monkeypatch.setattr("ondam.audio.portaudio.version", missing)
+    (found,) = sound_system()
+    assert (found.check, found.next) == ("portaudio", "sudo apt install libportaudio2 libasound2-plugins")
