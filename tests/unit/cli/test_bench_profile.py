@@ -78,3 +78,15 @@ def test_a_value_is_read_back_as_it_was(value: object) -> None:
 
 def test_dotted_keys_name_every_value() -> None:
     assert dict(flattened({"a": {"b": 1, "c": {"d": 2}}, "e": {}})) == {"a.b": 1, "a.c.d": 2, "e": {}}
+
+
+def test_a_list_keeps_its_commas() -> None:
+    found = read_profile('stt.names=["Ada","Bo"],llm.max_tokens=20, drafts.at_fall=false')
+    assert found == {"stt": {"names": ["Ada", "Bo"]}, "llm": {"max_tokens": 20}, "drafts": {"at_fall": False}}
+
+
+@pytest.mark.parametrize("given", ["quick", "llm.max_tokens", "a,b"])
+def test_what_is_no_profile_is_said_to_be_none(given: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        read_profile(given)
+    assert raised.value.code == "bench_profile_unknown"

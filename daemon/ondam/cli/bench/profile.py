@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +11,13 @@ from typing import Any
 
 from ondam.config import Config, load
 from ondam.conversation import Settings, for_conversation
+from ondam.errors import ConfigError
 
 SHIPPED = ("", "shipped")
 """A profile that changes nothing."""
+
+BETWEEN_KEYS = re.compile(r",(?=\s*[A-Za-z_][\w.-]*\s*=)")
+"""A comma before the next key: those of a list are its own."""
 
 OF_A_CONVERSATION = tuple(Settings.model_fields)
 
@@ -26,7 +31,10 @@ def read_profile(given: str) -> dict[str, Any]:
         return {}
     if given.endswith(".toml") or Path(given).is_file():
         return read_toml(Path(given))
-    return laid_over(given.split(","))
+    parts = BETWEEN_KEYS.split(given)
+    if not all("=" in part for part in parts):
+        raise ConfigError("bench_profile_unknown", given=given)
+    return laid_over(parts)
 
 
 @dataclass(frozen=True, slots=True)
