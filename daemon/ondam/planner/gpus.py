@@ -160,9 +160,15 @@ def _answer(ask: Sequence[str], longest_s: float) -> Seen | Phrase:
 
 
 def _visible(cards: Sequence[CardSeen], wanted: str | None) -> list[CardSeen]:
-    """As CUDA reads CUDA_VISIBLE_DEVICES (CUDA C++ programming guide): the first name of nothing ends it."""
-    if wanted is None:
-        return list(cards)
+    """As CUDA reads CUDA_VISIBLE_DEVICES (CUDA C++ programming guide): the first name of nothing ends it.
+
+    Of slices a program gets one, and no other card beside it (MIG user guide, "CUDA device enumeration").
+    """
+    seen = list(cards) if wanted is None else _named(cards, wanted)
+    return [card for card in seen if card["uuid"].startswith("MIG-")][:1] or seen
+
+
+def _named(cards: Sequence[CardSeen], wanted: str) -> list[CardSeen]:
     seen: list[CardSeen] = []
     for name in (part.strip() for part in wanted.split(",")):
         if name.isdecimal():

@@ -31,6 +31,10 @@ OFFLINE = {
 STRANGE_PATHS = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "LD_PRELOAD")
 """Not handed on: each would put something else before the engine's own environment."""
 
+BUS_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+"""``cuda:0`` is the card that the planner saw first: NVIDIA's driver counts by bus, CUDA by speed unless told
+otherwise."""
+
 WAIT_PASSIVE = {"stt": {"OMP_WAIT_POLICY": "PASSIVE"}}
 """Idle OpenMP threads of the recognizer sleep instead of spinning. For the language model the same
 makes its first clause three times slower (docs/decisions/supervision.md)."""
@@ -87,6 +91,7 @@ def launch(
     env = {
         **{name: text for name, text in environ.items() if name not in STRANGE_PATHS},
         **OFFLINE,
+        **BUS_ORDER,
         "PYTHONNOUSERSITE": "1",
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": threads,

@@ -120,6 +120,17 @@ def test_only_cards_that_cuda_would_show_us_count(value: str, names: list[str]) 
     assert (sight.trouble is None) == bool(names)
 
 
+def test_of_a_card_that_is_cut_in_slices_a_program_gets_one() -> None:
+    slices: list[FakeCard | None] = [
+        FakeCard("A MIG 3g.40gb", uuid="MIG-1", total=40 * GIB),
+        FakeCard("A MIG 1g.10gb", uuid="MIG-2", total=10 * GIB),
+    ]
+    cards = FakeCard("B", uuid="GPU-b"), FakeCard("A", uuid="GPU-a", slices=slices)
+    assert [card.name for card in look(*cards).cards] == ["A MIG 3g.40gb"]
+    named = look(*cards, environ={"CUDA_VISIBLE_DEVICES": "MIG-2"})
+    assert [card.name for card in named.cards] == ["A MIG 1g.10gb"]
+
+
 def test_facts_hold_the_cards_in_gib() -> None:
     gpu = probe(look(FakeCard(used=20 * GIB))).gpus[0]
     assert (gpu.name, gpu.vram_gib, gpu.free_gib, gpu.neighbours_gib) == ("NVIDIA H200", 140.0, 119.0, 20.0)

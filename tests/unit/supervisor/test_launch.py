@@ -70,6 +70,11 @@ def test_braces_that_are_no_placeholder_stay() -> None:
     assert launched(manifest(['{"a": {}, "B": {C}}'])).command == ['{"a": {}, "B": {C}}']
 
 
+def test_cards_are_counted_by_bus_as_the_planner_counted_them() -> None:
+    env = launched(manifest(["x"]), {"CUDA_DEVICE_ORDER": "FASTEST_FIRST"}).env
+    assert env["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+
+
 def test_the_hub_is_closed_and_the_daemons_own_python_paths_are_not_handed_on() -> None:
     env = launched(manifest(["x"]), {"PYTHONPATH": "/evil", "HF_HUB_OFFLINE": "0", "LANG": "ko_KR.UTF-8"}).env
     assert "PYTHONPATH" not in env
