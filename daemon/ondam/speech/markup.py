@@ -12,12 +12,13 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from ondam.speech.formula import plain_formula
 from ondam.types import Language
 
 LINK: dict[Language, str] = {"ko": "링크", "en": "link"}
 _CODE: dict[Language, str] = {"ko": "코드", "en": "code"}
 
-_PLAIN = re.compile(r"[^\n`*_~\[\]!<\\|&hHwW]+")
+_PLAIN = re.compile(r"[^\n`*_~\[\]!<\\|&hHwW$]+")
 _RULE_CHARS = re.compile(r"[ \t|:\-=*_]*")
 _BULLETS = "-*+•◦‣▪–·"
 _URL_STARTS = ("http://", "https://", "www.")
@@ -80,6 +81,8 @@ _WORD = re.compile(r"[0-9A-Za-z가-힣]+|[가-힣 0-9]+")
 _CHECKBOX = re.compile(r"\[[ xX]\] ")
 _SIGNS = re.compile(r"[^\x00-\u1fff\u3000-\u31ff\u3400-\u4dbf\u4e00-\u9fff가-힣]")
 
+_MONEY = re.compile(r"\$\s?\d[\d.,]*\s?")
+_LONGEST_FORMULA = 200
 _LONGEST_LINK_TEXT = 300
 _LONGEST_URL = 4096
 _LONGEST_LINE = 4000
@@ -253,6 +256,8 @@ class MarkupFilter:
                 if self._before.isspace() and at + 1 == len(text) and not final:
                     return None
                 return at + 1, "" if text[at + 1 : at + 2] == "[" and self._before.isspace() else "!"
+            case "$":
+                return self._formula(text, at, final)
             case "<":
                 return self._tag(text, at, final)
             case "&":
@@ -265,6 +270,10 @@ class MarkupFilter:
                 if at + 1 == len(text):
                     return (at + 1, "") if final else None
                 escaped = text[at + 1]
+                if escaped in "([":
+                    step = self._between(text, at, 2, "\\)" if escaped == "(" else "\\]", final)
+                    if step is None or step[0] > at + 2:
+                        return step
                 if escaped == "n" and at + 2 == len(text) and not final:
                     return None
                 if escaped == "n" and not (
@@ -308,6 +317,40 @@ class MarkupFilter:
             return None if waits else (begin, "")
         content = text[begin:close].strip()
         return close + ticks, content if _WORD.fullmatch(content) else _CODE[self._language]
+
+    def _formula(self, text: str, at: int, final: bool) -> Step | None:
+        """Between dollars, which far more often are money: what is none cannot wait for a closing one."""
+        if text.startswith("$$", at):
+            return self._between(text, at, 2, "$$", final)
+        after = text[at + 1 : at + 2]
+        if money := _MONEY.match(text, at):
+            after = text[money.end() : money.end() + 1]
+            if not after and not final:
+                return None
+            if after not in ("\\", "^", "=", "+"):
+                return money.end(), money[0]
+        elif not after and not final:
+            return None
+        elif not (after == "\\" or (after.isascii() and after.isalpha())):
+            return at + 1, "$"
+        return self._between(text, at, 1, "$", final)
+
+    def _between(self, text: str, at: int, mark: int, closing: str, final: bool) -> Step | None:
+        """The formula from ``at`` to ``closing``, as it can be said; else its first mark alone."""
+        begin = at + mark
+        close = text.find(closing, begin, begin + _LONGEST_FORMULA)
+        newline = text.find("\n", begin, begin + _LONGEST_FORMULA) if mark == 1 else -1
+        if close < 0 or 0 <= newline < close:
+            waits = not final and newline < 0 and len(text) - begin < _LONGEST_FORMULA
+            return None if waits else (begin, text[at:begin] if mark == 1 else "")
+        content, end = text[begin:close], close + len(closing)
+        if mark == 1:
+            if end == len(text) and not final:
+                return None
+            # As pandoc tells it: no space inside the marks, no digit after them.
+            if not content or content[-1].isspace() or text[end : end + 1].isdigit():
+                return begin, "$"
+        return end, plain_formula(content)
 
     def _emphasis(self, text: str, at: int, final: bool) -> Step | None:
         mark, count = text[at], _run(text, at)
@@ -382,6 +425,8 @@ def without_pictures(text: str) -> str:
 @lru_cache(maxsize=512)
 def _is_picture(sign: str) -> bool:
     code = ord(sign)
+    if sign in "▲△▼▽":  # before a number they say which way it went
+        return False
     if 0x2100 <= code <= 0x214F or 0x3200 <= code <= 0x33FF:
         return sign in "℗℠™℡ℹ"
     if code in (0x200D, 0xFE0E, 0xFE0F, 0x20E3) or 0xE0000 <= code <= 0xE007F or 0x1F3FB <= code <= 0x1F3FF:

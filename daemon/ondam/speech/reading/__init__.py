@@ -8,6 +8,7 @@ import unicodedata
 
 from ondam.speech.markup import LINK
 from ondam.speech.reading.en import read_english
+from ondam.speech.reading.forms import plain_forms
 from ondam.speech.reading.ko import read_korean
 from ondam.types import Language
 
@@ -62,7 +63,7 @@ def reading(text: str, language: Language) -> str:
     text = _SQUARED.sub(_unit_of, text)
     text = _ADDRESS.sub(LINK[language], text)
     text = text.replace(">=", "≥").replace("<=", "≤").replace("+/-", "±")
-    text = _NAKED_POINT.sub("0.", text)
+    text = plain_forms(_NAKED_POINT.sub("0.", text), language)
     text = _ENCLOSED.sub(_number_of, text.replace("。", ". ").replace("、", ", ").replace('"', ""))
     text = read_korean(text) if language == "ko" else read_english(text)
     return _sayable(text, language)

@@ -478,7 +478,7 @@ _SIGN_RULES: list[Rule] = [
     (re.compile(r"(?<=\w) < (?=\w)"), lambda _: " 작다 "),
     (re.compile(r"(?<=\w) > (?=\w)"), lambda _: " 크다 "),
     (re.compile(r"(?<=\w) ?= ?(?=\w)"), lambda _: f"{MARK}은 "),
-    (re.compile(r"(?<=[A-Za-z가-힣]) \+ (?=\w)|(?<=[A-Za-z가-힣])\+(?=\w)"), lambda _: " 더하기 "),
+    (re.compile(r"(?<=[A-Za-z가-힣²³]) \+ (?=\w)|(?<=[A-Za-z가-힣²³])\+(?=\w)"), lambda _: " 더하기 "),
     (re.compile(r"(?<=[A-Za-z])\+"), lambda _: " 플러스"),
     (re.compile(r"(?<=[가-힣])/(?=[가-힣])"), lambda _: ", "),
     (re.compile(r"(?<![A-Za-z])([A-Z]{2,6})-(?=\d)"), lambda found: spelled(found[1]) + " "),
