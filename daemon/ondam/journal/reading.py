@@ -29,6 +29,9 @@ LARGEST = 512 * 1024 * 1024
 """Bytes of a JSON file that has to be held as a whole; a turn is about two kilobytes. JSON lines have no
 limit."""
 
+LOCKED_S = 5.0
+"""How long a file that somebody else has locked is waited for."""
+
 MAGIC = b"SQLite format 3\x00"
 
 OF_THE_MOMENT = frozenset(
@@ -165,11 +168,13 @@ def _opened(path: Path) -> sqlite3.Connection:
     """Read-only. SQLite wants to write beside a WAL file even then: where it may not, the file is taken as
     it is."""
     address = f"{path.absolute().as_uri()}?mode=ro"
-    connection = sqlite3.connect(address, uri=True, timeout=5.0)
+    connection = sqlite3.connect(address, uri=True, timeout=LOCKED_S)
     try:
         connection.execute("SELECT count(*) FROM sqlite_master")
-    except sqlite3.OperationalError:
+    except sqlite3.OperationalError as error:
         connection.close()
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise  # somebody writes: as it is, it may be half of something
         if path.with_name(path.name + "-wal").exists():
             raise  # what is in there would be missing without a word
         return sqlite3.connect(f"{address}&immutable=1", uri=True)

@@ -14,6 +14,7 @@ from tests.unit.journal.rows import FACTS, NOON, row
 from tests.unit.journal.test_report import sqlite
 
 from ondam.errors import JournalError
+from ondam.journal import reading
 from ondam.journal.conditions import Conditions
 from ondam.journal.reading import Read, Selection, moment, read
 from ondam.journal.recorder import Recorder
@@ -130,6 +131,19 @@ def test_what_is_no_journal_is_refused_in_words(tmp_path: Path, content: bytes |
     with pytest.raises(JournalError) as raised:
         read(path, Selection())
     assert raised.value.code == code and raised.value.message().next
+
+
+def test_a_file_that_somebody_is_writing_is_not_read_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "LOCKED_S", 0.01)
+    path = sqlite(tmp_path / "j.sqlite", FIVE)
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(JournalError, match="locked"):
+            read(path, Selection())
+        writer.execute("ROLLBACK")
+    assert len(read(path, Selection()).turns) == 5
 
 
 def test_a_journal_that_nothing_was_written_to_yet_holds_no_turns(tmp_path: Path) -> None:
