@@ -27,7 +27,9 @@ async def test_a_query_becomes_a_selection(client: Client, daemon: FakeDaemon) -
         ({"most": "0"}, "most: a whole number from 1"),
     ],
 )
-async def test_what_no_turn_can_fit_is_a_bad_request(client: Client, query: dict[str, str], said: str) -> None:
+async def test_what_no_turn_can_fit_is_a_bad_request(
+    client: Client, query: dict[str, str], said: str
+) -> None:
     with pytest.raises(ControlError) as told:
         await client.report(**query)
     assert told.value.code == "control_bad_request" and said in str(told.value)
