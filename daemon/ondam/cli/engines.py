@@ -217,7 +217,7 @@ def _variant(engine: EngineFolder, sight: Callable[[], Sight]) -> str:
     """For an engine that the plan does not use: what suits this machine."""
     from ondam.supervisor.environment import variant_for
 
-    cards = sight().cards if engine.manifest.environment.drivers else ()
+    cards = sight().cards if len(engine.manifest.environment.locks) > 1 else ()
     return variant_for(engine, cards[0].driver if cards else None)
 
 

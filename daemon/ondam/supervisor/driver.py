@@ -1,7 +1,7 @@
 """Which variants of an engine NVIDIA's driver can run. Asked before anything is downloaded.
 
-A program made for CUDA 13 does not start under a driver of CUDA 12; the numbers are in each manifest
-(``[environment] drivers``) and come from NVIDIA's CUDA release notes, table "CUDA driver".
+A program made for CUDA 13 does not start under a driver of CUDA 12. The numbers are in each manifest
+(``[environment] drivers``), else the planner's (``planner.gate``).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from ondam.errors import EngineError
 from ondam.messages import Phrase
+from ondam.planner.gate import CUDA_DRIVERS
 from ondam.planner.gpus import Sight
 from ondam.supervisor.manifest import EngineFolder, Environment
 
@@ -20,12 +21,16 @@ def major(driver: str | None) -> int | None:
     return int(head) if head.isdecimal() else None
 
 
+def needed(environment: Environment, variant: str) -> int | None:
+    """The lowest major version of NVIDIA's driver for a variant; None where it needs none."""
+    return major(environment.drivers.get(variant)) or CUDA_DRIVERS.get(variant)
+
+
 def runnable(environment: Environment, driver: str | None) -> list[str]:
     """Variants for NVIDIA's cards that ``driver`` can run, the one that asks most of it first."""
-    found = major(driver)
-    needed = {variant: major(wanted) or 0 for variant, wanted in environment.drivers.items()}
-    able = [variant for variant, wanted in needed.items() if found is not None and found >= wanted]
-    return sorted(able, key=lambda variant: -needed[variant])
+    found = major(driver) or 0
+    asks = {variant: wanted for variant in environment.locks if (wanted := needed(environment, variant))}
+    return sorted((v for v, wanted in asks.items() if wanted <= found), key=lambda v: -asks[v])
 
 
 def gate(engine: EngineFolder, variant: str, look: Callable[[], Sight]) -> None:
@@ -34,8 +39,8 @@ def gate(engine: EngineFolder, variant: str, look: Callable[[], Sight]) -> None:
     ``look`` is called only for a variant that needs one.
     """
     environment = engine.manifest.environment
-    needed = environment.drivers.get(variant)
-    if needed is None:
+    wanted = needed(environment, variant)
+    if wanted is None:
         return
     sight = look()
     # All cards of a machine have one driver.
@@ -46,7 +51,7 @@ def gate(engine: EngineFolder, variant: str, look: Callable[[], Sight]) -> None:
     facts: dict[str, object] = {
         "engine": engine.name,
         "variant": variant,
-        "needed": needed,
+        "needed": wanted,
         "others": Phrase("engine_driver_other", engine=engine.name, variant=others[0]) if others else "",
     }
     if driver is not None:

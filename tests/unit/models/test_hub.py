@@ -247,6 +247,16 @@ def test_a_machine_without_a_network_is_told_within_seconds(
     assert error.code == "hub_unreachable" and "copy its folder models/tiny" in error.message("en").next
 
 
+def test_a_hub_that_says_nothing_is_told_within_seconds(
+    hub: FakeHub, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ondam.models.hub.LOOKUP_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        error = fails(store)
+    assert error.code == "hub_unreachable" and "no answer in time" in str(error)
+
+
 def test_who_forbids_the_hub_is_obeyed(hub: FakeHub, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     assert fails(store).code == "hub_offline"

@@ -56,6 +56,12 @@ def test_a_driver_runs_what_asks_no_more_of_it(driver: str | None, variants: lis
     assert runnable(engine().manifest.environment, driver) == variants
 
 
+def test_what_a_manifest_does_not_say_is_what_its_cuda_needs() -> None:
+    environment = engine(drivers={}).manifest.environment
+    assert runnable(environment, "580.1") == ["cu13", "cu12"]
+    assert runnable(environment, "550.1") == ["cu12"]
+
+
 def test_the_newest_variant_that_the_driver_runs_is_taken_where_no_plan_names_one() -> None:
     assert variant_for(engine(), "580.65.06") == "cu13"
     assert variant_for(engine(), "570.10") == "cu12"
