@@ -111,7 +111,7 @@ class Examination:
         from ondam.models.catalog import Catalog, daemon_models
         from ondam.models.lookup import WantedModels
         from ondam.models.store import Store, fault_error
-        from ondam.planner.choose import choose
+        from ondam.planner.choose import consider
         from ondam.supervisor.manifest import engine_roots, find_engines
 
         store = Store(self._here.models)
@@ -120,7 +120,7 @@ class Examination:
         catalog = Catalog.union(engines, store.imported(broken.append))
         for error in broken:
             yield Finding.of("models", error)
-        plan = choose(facts, config, engines, WantedModels(catalog, store))
+        plan = consider(facts, config, engines, WantedModels(catalog, store))
         yield from guarded("plan", plan_fit(plan, engines, sight))
         if not self._here.control_socket.exists():
             available = min(psutil.virtual_memory().available / 2**30, facts.ram_gib)

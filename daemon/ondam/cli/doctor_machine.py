@@ -56,8 +56,11 @@ def gpus(sight: Sight, facts: Facts) -> Iterator[Finding]:
 
 def plan_fit(plan: Plan, found: Mapping[str, EngineFolder], sight: Sight) -> Iterator[Finding]:
     """What was chosen, what was asked for and cannot be, and whether the driver carries it."""
+    from ondam.planner.choose import missing
     from ondam.supervisor.driver import gate
 
+    for stage in missing(plan):
+        yield Finding.told("plan", False, Phrase("doctor_plan_lacks", stage=Phrase(f"doctor_stage_{stage}")))
     for planned in plan.launched:
         size = f"{planned.memory_gib:.1f} GiB" if planned.memory_gib else "–"
         facts = {"engine": planned.engine, "model": planned.model, "device": planned.device, "size": size}

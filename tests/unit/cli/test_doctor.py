@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 from tests.unit.cli.conftest import Ondam
@@ -20,6 +22,7 @@ from ondam.places import places
 from ondam.planner.facts import Facts
 from ondam.planner.gpus import Card, Neighbour, Sight
 from ondam.planner.plan import Plan, PlannedEngine, Refusal
+from ondam.types import Stage
 
 FACTS = Facts(8, 16, "A CPU", frozenset(), 32 * 1024, "linux", "x86_64")
 HUB_MODEL = ModelCard(
@@ -35,6 +38,17 @@ HUB_MODEL = ModelCard(
 
 def planned(variant: str = "cpu", device: str = "cpu", gib: float = 0.0) -> PlannedEngine:
     return PlannedEngine("toy", "llm", "big", None, None, device, 2, "en", variant=variant, memory_gib=gib)
+
+
+EARS_AND_VOICE = tuple(replace(planned(), stage=stage) for stage in get_args(Stage) if stage != "llm")
+
+
+def told(plan: Plan, sight: Sight) -> list[Finding]:
+    """What is said of the plan, beside the ears and the voice."""
+    complete = Plan((*plan.launched, *EARS_AND_VOICE))
+    found = list(plan_fit(complete, {"toy": engine()}, sight))
+    assert [f.ok for f in found[-2:]] == [True, True]
+    return found[:-2]
 
 
 def lines(findings: list[Finding]) -> list[tuple[str, bool, str, str]]:
@@ -61,19 +75,20 @@ def test_no_gpu_is_no_fault_and_a_broken_driver_is_one() -> None:
 
 def test_a_driver_that_cannot_run_the_plan_is_told_with_what_to_do() -> None:
     plan = Plan((planned("cu13", "cuda:0", 4.2),))
-    fits, refused = plan_fit(plan, {"toy": engine()}, with_driver("570.1"))
+    fits, refused = told(plan, with_driver("570.1"))
     assert (fits.ok, fits.text) == (True, "thinking: toy with big on cuda:0, 4.2 GiB")
     assert (refused.check, refused.ok) == ("driver", False)
     assert "580 or newer" in refused.text and "--variant cu12" in refused.next
-    assert [f.check for f in plan_fit(plan, {"toy": engine()}, with_driver("580.1"))] == ["plan"]
+    assert [f.check for f in told(plan, with_driver("580.1"))] == ["plan"]
 
 
 def test_what_the_user_asked_for_and_cannot_have_is_told() -> None:
     reason = Phrase("doctor_memory_short", needed="9.0", free="8.0")
     asked = Refusal("llm", "toy", "big", "fp8", "cuda:0", reason, fixed=True)
     larger = Refusal("llm", "toy", "larger", "fp8", "cuda:0", reason)
-    (told,) = plan_fit(Plan((), refused=(asked, larger)), {"toy": engine()}, Sight())
-    assert lines([told]) == [
+    lacking, *refused = plan_fit(Plan(EARS_AND_VOICE, refused=(asked, larger)), {"toy": engine()}, Sight())
+    assert lines([lacking]) == [("plan", False, "thinking: nothing that fits", "ondam plan")]
+    assert lines(refused[2:]) == [
         (
             "plan",
             False,
