@@ -90,3 +90,13 @@ def test_what_is_no_profile_is_said_to_be_none(given: str) -> None:
     with pytest.raises(ConfigError) as raised:
         read_profile(given)
     assert raised.value.code == "bench_profile_unknown"
+
+
+def test_each_side_tells_what_it_has_where_the_two_differ() -> None:
+    sides = two_ways(
+        NO_FILE, {}, ("", {}), ("b", {"llm": {"idle_timeout_s": 3.0, "url": "http://x/" + "y" * 90}})
+    )
+    assert sides.apart and sides.b is not None
+    assert sides.differences(sides.a) == {"llm.idle_timeout_s": "10.0", "llm.url": '""'}
+    told = sides.differences(sides.b)
+    assert (told["llm.idle_timeout_s"], len(told["llm.url"])) == ("3.0", 16)

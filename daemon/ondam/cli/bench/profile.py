@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,9 @@ from ondam.errors import ConfigError
 
 SHIPPED = ("", "shipped")
 """A profile that changes nothing."""
+
+LONGEST_SHOWN = 80
+"""Characters of a value in the conditions."""
 
 BETWEEN_KEYS = re.compile(r",(?=\s*[A-Za-z_][\w.-]*\s*=)")
 """A comma before the next key: those of a list are its own."""
@@ -60,6 +64,16 @@ class Sides:
     def apart(self) -> bool:
         """Whether each side needs a daemon of its own, with engines of its own."""
         return any(key.split(".")[0] not in OF_A_CONVERSATION for key in self.differ)
+
+    def differences(self, of: Profile) -> dict[str, str]:
+        """What ``of`` has at the keys in which the two differ, as TOML; of what is long a hash."""
+        flat = dict(flattened(of.config.model_dump(by_alias=True)))
+        told = {key: toml(flat.get(key)) for key in self.differ}
+        return {key: value if len(value) <= LONGEST_SHOWN else _hash(value) for key, value in told.items()}
+
+
+def _hash(words: str) -> str:
+    return hashlib.sha256(words.encode()).hexdigest()[:16]
 
 
 def one_way(file: Path, base: Mapping[str, Any]) -> Sides:

@@ -161,17 +161,28 @@ class Bench:
     def _told(self, run: Run, statuses: Sequence[Any], began: Moment) -> Told:
         a, b = self.sides.a, self.sides.b
         budget_ms = a.config.measure.budget_ms
-        conditions = conditions_of(statuses[0]["conditions"], a.conversation)
-        _named(run.turns, conditions, a.conversation)
+        own = self._beside(statuses)
+        conditions = conditions_of(statuses[0]["conditions"], own["a"])
+        _named(run.turns, conditions, own["a"])
         against: Told | None = None
         if b is not None:
-            other = conditions_of(statuses[-1]["conditions"], b.conversation)
-            _named(run.against, other, b.conversation)
+            other = conditions_of(statuses[-1]["conditions"], own["b"])
+            _named(run.against, other, own["b"])
             settings = b.conversation or {}
             against = {"profile": b.name, "settings": settings, "conditions": other}
         conditions["run"] = self._run_conditions(run, began, statuses)
         made = run.as_json(budget_ms=budget_ms, against=against)
         return {"bench": FORMAT, "conditions": conditions, "profile": a.name, **made}
+
+    def _beside(self, statuses: Sequence[Any]) -> dict[Literal["a", "b"], Mapping[str, Any] | None]:
+        """What stands in each side's conditions beside what its daemon says. Two daemons that do not tell
+        their difference themselves are told apart by the keys in which they were set otherwise."""
+        a, b = self.sides.a, self.sides.b
+        if b is None or not self.sides.apart:
+            return {"a": a.conversation, "b": b.conversation if b is not None else None}
+        if statuses[0]["conditions"].get("name") != statuses[-1]["conditions"].get("name"):
+            return {"a": None, "b": None}
+        return {"a": {"set": self.sides.differences(a)}, "b": {"set": self.sides.differences(b)}}
 
     def _run_conditions(self, run: Run, began: Moment, statuses: Sequence[Any]) -> Told:
         from ondam.measure.bench import order
