@@ -154,11 +154,25 @@ def findings(evidence: Evidence) -> list[Finding]:
 def _fallback(evidence: Evidence) -> Iterator[Finding]:
     for stage in ("stt", "llm", "tts"):
         engine = evidence.engine(stage)
-        differs = engine.get("differs")
-        for one in differs if isinstance(differs, list) else ():
-            if not isinstance(one, dict):
-                continue
-            yield Finding("fallback", "error", {"engine": engine.get("name"), "stage": stage, **one})
+        for one in _differs(engine):
+            if one.get("what") != "report":  # that is not otherwise, but untold: see below
+                yield Finding("fallback", "error", {"engine": engine.get("name"), "stage": stage, **one})
+
+
+def _unreported(evidence: Evidence) -> Iterator[Finding]:
+    for stage in ("stt", "llm", "tts"):
+        engine = evidence.engine(stage)
+        facts = {"engine": engine.get("name"), "stage": stage}
+        if any(one.get("what") == "report" for one in _differs(engine)):
+            yield Finding("unreported", "warning", facts)
+        elif engine.get("outside") is True:
+            yield Finding("unreported", "info", facts)  # by its nature, and allowed
+
+
+def _differs(engine: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """What an engine got otherwise than asked. Conditions of a file from elsewhere may hold anything."""
+    differs = engine.get("differs")
+    return (one for one in (differs if isinstance(differs, list) else ()) if isinstance(one, dict))
 
 
 def _no_graphs(evidence: Evidence) -> Iterator[Finding]:
@@ -335,6 +349,7 @@ def _slow_storage(evidence: Evidence) -> Iterator[Finding]:
 
 LOOKS: tuple[Callable[[Evidence], Iterable[Finding]], ...] = (
     _fallback,
+    _unreported,
     _no_graphs,
     _thinking,
     _underrun,

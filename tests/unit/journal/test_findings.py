@@ -74,12 +74,19 @@ def cold(count: int) -> Rows:
 
 NO_DRAFTS = {**FACTS, "drafts": {"most_per_turn": 0}}
 LIE = {"what": "provider of main", "wanted": "cuda:0", "got": "CPUExecutionProvider"}
+SILENT = {"what": "report", "wanted": "report.json", "got": None}
 GRAPHS = {"what": "cuda_graphs", "wanted": True, "got": False}
 
 CASES: dict[str, tuple[str, Callable[[], Any], Callable[[], Any]]] = {
     # name: (code, what triggers it, what must not)
     "provider": ("fallback", lambda: (rows(), facts(stt={"differs": [LIE]})), lambda: (rows(), FACTS)),
     "graph": ("fallback", lambda: (rows(), facts(llm={"differs": [GRAPHS]})), lambda: (rows(), FACTS)),
+    "silent": ("unreported", lambda: (rows(), facts(tts={"differs": [SILENT]})), lambda: (rows(), FACTS)),
+    "by address": (
+        "unreported",
+        lambda: (rows(), facts(stt={"outside": True})),
+        lambda: (rows(), facts(stt={"outside": False})),
+    ),
     "no_graphs": (
         "no_graphs",
         lambda: (rows(), facts(llm={"device": "cuda:0", "cuda_graphs": False})),
