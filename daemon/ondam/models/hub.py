@@ -11,6 +11,7 @@ import hashlib
 import io
 import logging
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,6 +42,9 @@ LOOKUP_S = 10.0
 """For the hub to answer what a repository holds: a machine without a network is told within seconds."""
 
 PUBLIC = "https://huggingface.co"
+
+HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+"""Git's, or a SHA-256."""
 
 ARRIVALS = ".downloads"
 """Inside the model's folder: files by their hash at the hub, ``.part`` while they grow."""
@@ -138,7 +142,11 @@ def look_up(card: ModelCard) -> Found:
     if not names or not info.sha:
         patterns = ", ".join(card.repository_files) or "*"
         raise ModelError("hub_no_files", id=card.id, repository=card.repository, patterns=patterns)
-    return Found(card, info.sha, tuple(file for file in everything if file.path in names))
+    files = tuple(file for file in everything if file.path in names)
+    if not all(HASH.fullmatch(value) for value in (info.sha, *(file.key for file in files))):
+        # The names of files that are fetched come of these: whatever answers there, it writes nowhere else.
+        raise explained(ValueError("it tells no hashes"), card)
+    return Found(card, info.sha, files)
 
 
 def wanted(card: ModelCard, paths: Iterable[str]) -> list[str]:

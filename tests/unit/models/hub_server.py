@@ -38,6 +38,8 @@ class FakeHub:
     """Without it, downloads are refused as of a gated repository."""
     refuse: tuple[int, str] | None = None
     """Status and error code of every lookup."""
+    hashes: str = ""
+    """What it tells in place of git's hashes."""
     ranges: bool = True
     asked: list[tuple[str, str]] = field(default_factory=list)
     """(path, Range header) of each request."""
@@ -58,7 +60,7 @@ class FakeHub:
             {
                 "rfilename": path,
                 "size": len(data),
-                "blobId": git_hash(data),
+                "blobId": self.hashes or git_hash(data),
                 **(
                     {"lfs": {"size": len(data), "sha256": sha256(data), "pointerSize": 1}}
                     if len(data) >= LARGE

@@ -206,6 +206,13 @@ def test_each_refusal_is_told_as_what_it_is(
     assert fails(store).code == expected
 
 
+@pytest.mark.parametrize("told", ["../../../outside", "A" * 40, "no hash"])
+def test_a_hub_that_tells_no_hashes_writes_nothing(hub: FakeHub, store: Store, told: str) -> None:
+    hub.hashes = told
+    assert fails(store).code == "hub_refused"
+    assert hub.downloads() == [] and not store.folder("tiny").exists()
+
+
 def test_a_revision_that_is_gone_is_named(hub: FakeHub, store: Store) -> None:
     error = fails(store, CARD.model_copy(update={"revision": "b" * 40}))
     assert error.code == "hub_no_revision" and "b" * 40 in str(error)
