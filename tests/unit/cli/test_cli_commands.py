@@ -13,9 +13,10 @@ from typing import get_args
 import numpy as np
 import pytest
 from tests.unit.cli.conftest import Ondam
-from tests.unit.control.fake_daemon import FakeDaemon, turn, until
+from tests.unit.control.fake_daemon import FakeDaemon, engine, turn, until
 
 from ondam.audio.wav import read_wav
+from ondam.cli.status import lines
 from ondam.cli.terminal import columns, duration, named, width
 from ondam.cli.up import laid_over
 from ondam.control import sound, wire
@@ -53,6 +54,22 @@ async def test_status_for_a_person_lines_up_and_names_faults_with_what_to_type(
     assert lines[6] == "  llm  llama_server    준비됨  smollm2-135m-instruct  " + rest
     assert lines[7] == "  tts  espeak          준비됨  –" + " " * 22 + rest + "  예비 음성"
     assert lines[8:] == ["문제", "  ! 스피커가 없습니다.", "    → ondam doctor"]
+
+
+@pytest.mark.parametrize(
+    ("fit", "said"),
+    [
+        ("differs", "not as planned"),
+        ("unreported", "tells nothing of itself"),
+        ("refused", "refused by the plan"),
+        ("unknown", ""),
+    ],
+)
+def test_an_engine_that_did_not_get_what_was_asked_for_is_marked(fit: wire.Fit, said: str) -> None:
+    status = FakeDaemon().status()
+    status["engines"] = [{**engine(), "fit": fit}]
+    (line,) = (line for line in lines(status) if "faster_whisper" in line)
+    assert line.rstrip().endswith(said or "182 MiB")
 
 
 async def test_watching_prints_a_line_for_each_change_until_the_daemon_ends(
