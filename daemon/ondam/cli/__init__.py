@@ -24,6 +24,7 @@ COMMANDS = {
     "read": Entry("ondam.cli.read", "Show how a voice would be given a text."),
     "engines": Entry("ondam.cli.engines", "List, build and remove engines; read their logs."),
     "models": Entry("ondam.cli.models", "List, fetch, import, verify and remove weights."),
+    "plan": Entry("ondam.cli.plan", "Which engines and models fit this machine, with the sums."),
     "config": Entry("ondam.cli.config", "Check and show the configuration."),
     "doctor": Entry("ondam.cli.doctor", "Look for what keeps Ondam from working, and say what to type."),
     "down": Entry("ondam.cli.down", "Ask the daemon to end."),

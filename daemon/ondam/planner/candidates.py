@@ -25,6 +25,9 @@ AUTO = "auto"
 ANY_LANGUAGE = frozenset({"*", "mul"})
 """In a manifest or a model's card: whatever is asked."""
 
+LARGEST_ON_CPU_B = 0.3
+"""Speech models that a processor computes in less time than they last."""
+
 CPU_EXTRA_GIB = 0.3
 """Of an engine on the processor: interpreter, libraries and buffers; no context, no graphs."""
 
@@ -72,12 +75,20 @@ class Candidate:
     """Rooms that it can run in, by device."""
     need: Need
     fixed: bool
+    """Whether the user named its engine or itself."""
+    named: bool
+    """Whether the user named the model itself."""
 
     @property
     def quality(self) -> tuple[float, float]:
         """Which of two is better: by parameters, then by bits."""
         card = self.card
         return card.parameters_b or card.size / 1e9, card.bytes_per_parameter or 0.0
+
+    @property
+    def light(self) -> bool:
+        """Whether a processor computes it quickly enough for a conversation."""
+        return "cpu" in self.manifest.needs.devices and light(self.card)
 
     def refusal(self, reason: Phrase, budget_gib: float | None = None, need: Need | None = None) -> Refusal:
         """Why not this one. ``need``: where it would take something else than by itself."""
@@ -119,8 +130,8 @@ class Search:
         found = [
             candidate
             for manifest, card in declared(self.engines, stage, wish, imported)
-            if wish.fixed or not card.fetchable
-            for candidate in self._on_devices(manifest, card, rooms, wish.fixed)
+            if wish.model != AUTO or not card.fetchable
+            for candidate in self._on_devices(manifest, card, rooms, wish)
         ]
         return sorted(found, key=lambda candidate: candidate.quality)
 
@@ -158,8 +169,9 @@ class Search:
         return card_need(card, tokens=tokens, sessions=sessions, cache=cache, measured_extra=extra)
 
     def _on_devices(
-        self, manifest: Manifest, card: ModelCard, rooms: Sequence[Room], fixed: bool
+        self, manifest: Manifest, card: ModelCard, rooms: Sequence[Room], wish: Wish
     ) -> Iterator[Candidate]:
+        fixed, named = wish.fixed, wish.model != AUTO
         kinds = dict.fromkeys(room.kind for room in rooms)
         for kind in kinds:
             if kind not in manifest.needs.devices:
@@ -183,10 +195,10 @@ class Search:
             if not able:
                 reason = next(found for found in gates.values() if isinstance(found, Phrase))
                 self._refuse(manifest, card, kind, reason, need, fixed)
-            elif slow := self._slow(card, [room for room in rooms if room.device in able], fixed):
+            elif slow := self._slow(card, [room for room in rooms if room.device in able], wish):
                 self._refuse(manifest, card, kind, slow, need, fixed)
             else:
-                yield Candidate(manifest, card, kind, able, need, fixed)
+                yield Candidate(manifest, card, kind, able, need, fixed, named)
 
     def _heard(self, manifest: Manifest, card: ModelCard) -> Phrase | None:
         if manifest.stage == "llm" or (
@@ -195,9 +207,9 @@ class Search:
             return None
         return Phrase("plan_language", model=card.id, language=self.language)
 
-    def _slow(self, card: ModelCard, rooms: Sequence[Room], fixed: bool) -> Phrase | None:
+    def _slow(self, card: ModelCard, rooms: Sequence[Room], wish: Wish) -> Phrase | None:
         """Slower than is preferred. What the user named is taken as it is."""
-        if fixed:
+        if wish.model != AUTO or (card.stage == "tts" and wish.fixed):
             return None
         prefer = self.settings.prefer
         if card.stage == "tts" and card.published_ms and prefer != "quality":
@@ -269,6 +281,11 @@ def loads(manifest: Manifest, card: ModelCard) -> bool:
     if card.served_by:
         return manifest.name in card.served_by
     return not manifest.models or any(own.id == card.id for own in manifest.models)
+
+
+def light(card: ModelCard) -> bool:
+    """Whether a processor computes it quickly enough: small speech models, and what comes with Ondam."""
+    return card.fetchable or (card.stage != "llm" and (card.parameters_b or 0.0) <= LARGEST_ON_CPU_B)
 
 
 def licensed(licence: str, allowed: Sequence[str]) -> bool:

@@ -20,6 +20,7 @@ from ondam.planner.candidates import (
     Wish,
     declared,
     licensed,
+    light,
     loads,
     of_stage,
     speaks,
@@ -276,6 +277,8 @@ class _Chooser:
         found = self._weights(manifest, wish)
         if found is None or self._forbidden(manifest, found.card, fixed=wish.fixed):
             return None
+        if self._kept_off(stage, found):
+            return None
         reason = "plan_configured" if wish.fixed else "plan_shipped"
         if stage == "tts" and wish.engine == AUTO:
             reason = "plan_voice_for_language"
@@ -284,6 +287,11 @@ class _Chooser:
         elif stage == "llm" and found.languages is not None and not self._speaks(found.languages):
             reason = "plan_model_other_language" if wish.fixed else "plan_shipped_other_language"
         return self._program(manifest, found, reason)
+
+    def _kept_off(self, stage: Stage, found: _Weights) -> bool:
+        """Whether it was refused on a card, and no processor is meant to compute it."""
+        refused = [no for no in self.refused if no.stage == stage and no.fixed and no.model == found.model]
+        return bool(refused) and found.card is not None and not light(found.card)
 
     def _processor_engine(self, stage: Stage, wish: Wish) -> str:
         if wish.engine != AUTO:

@@ -108,8 +108,8 @@ def _named(candidate: Candidate | None) -> Candidate | None:
 
 
 def must(candidate: Candidate) -> bool:
-    """Asked for by name, and cannot run on the processor."""
-    return candidate.fixed and "cpu" not in candidate.manifest.needs.devices
+    """Asked for by name, and nothing for the processor."""
+    return candidate.fixed and not candidate.light
 
 
 def pruned(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -181,7 +181,7 @@ def _over_all(llm: Candidate, rooms: Sequence[Room], left: Left) -> tuple[Placed
 def _spilled(
     llm: Candidate, rooms: Sequence[Room], left: Left, memory: Room, slowest: float | None
 ) -> tuple[Placed, Left] | None:
-    if not llm.manifest.needs.spills or (slowest is None and not llm.fixed):
+    if not llm.manifest.needs.spills or (slowest is None and not llm.named):
         return None
     single = [room for room in sorted(rooms, key=lambda r: -left[r.device]) if room.device in llm.gates][:1]
     for over in (spread(llm, rooms, left), tuple(single)):
@@ -191,7 +191,7 @@ def _spilled(
         parts = spill(llm.card, need, there, memory.gb_s, over[0].gb_s)
         if parts is None or parts.in_memory.gib > memory.gib:
             continue
-        if llm.fixed or (parts.tokens_per_s or 0.0) >= (slowest or 0.0):
+        if llm.named or (parts.tokens_per_s or 0.0) >= (slowest or 0.0):
             return Placed(llm, over, parts.on_card, parts), {**left, **{room.device: 0.0 for room in over}}
     return None
 

@@ -15,9 +15,6 @@ from ondam.planner.rooms import Room
 from ondam.supervisor.manifest import Manifest
 from ondam.types import Stage
 
-LARGEST_ON_CPU_B = 0.3
-"""Speech models that a processor computes in less time than they last."""
-
 
 @dataclass(frozen=True, slots=True)
 class OnCards:
@@ -37,8 +34,8 @@ def on_cards(search: Search, rooms: Sequence[Room], memory: Room, wishes: Mappin
     """
     found = {stage: search.candidates(stage, wish, rooms) for stage, wish in wishes.items()}
     voices = found.get("tts", [])
-    light = [voice for voice in voices if "cpu" in voice.manifest.needs.devices]
-    heavy = [voice for voice in voices if "cpu" not in voice.manifest.needs.devices]
+    light = [voice for voice in voices if voice.light]
+    heavy = [voice for voice in voices if not voice.light]
     rungs = ladder(found.get("llm", []), found.get("stt", []), heavy)
     slowest = search.settings.tokens_per_s.quality if search.settings.prefer == "quality" else None
     fits = [fit(rung, rooms, memory, slowest=slowest) for rung in rungs]
@@ -59,15 +56,11 @@ def on_cards(search: Search, rooms: Sequence[Room], memory: Room, wishes: Mappin
 def _light_voice(search: Search, light: Sequence[Candidate], memory: Room, wish: Wish) -> Candidate | None:
     """The best voice that a processor computes quickly enough, wherever it will lie."""
     known = len(search.refused)
-    able = [each for each in search.candidates("tts", wish, (memory,)) if _on_processor(each)]
+    able = [each for each in search.candidates("tts", wish, (memory,)) if each.light]
     del search.refused[known:]  # they were told for the cards already, or do not matter here
     named = [each for each in light if each.fixed]
     found = named or able
     return found[-1] if found else None
-
-
-def _on_processor(voice: Candidate) -> bool:
-    return (voice.card.parameters_b or 0.0) <= LARGEST_ON_CPU_B
 
 
 def _room_for(voice: Candidate, rooms: Sequence[Room], left: Mapping[str, float]) -> Room | None:

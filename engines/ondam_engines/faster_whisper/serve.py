@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,6 +39,13 @@ MAX_TOKENS = 224
 """Of one window's text, as in Whisper's own decoder; half of the context, the rest is for the prompt."""
 
 CONTEXT = 448
+
+CUDA_LIBRARIES = {
+    "cuda_nvrtc": ("libnvrtc.so.12",),
+    "cublas": ("libcublasLt.so.12", "libcublas.so.12"),
+    "cudnn": ("libcudnn.so.9",),
+}
+"""Of the packages nvidia-*-cu12, each after those it needs."""
 
 BYTES_PER_S = 30
 """No one says more text a second, as UTF-8: 25 letters, or 9 syllables of Hangul and a space or two."""
@@ -122,6 +131,21 @@ class TrimmedWhisper(WhisperModel):  # type: ignore[misc]  # faster_whisper ship
         return decoded
 
 
+def load_cuda() -> None:
+    """Load the environment's own cuBLAS and cuDNN.
+
+    CTranslate2 looks for them by name when it first computes, where the system's loader looks, which is not
+    where wheels put them; what is loaded already is found. Where they are not in the environment the system's
+    are used, or CTranslate2 says which one it lacks.
+    """
+    nvidia = importlib.util.find_spec("nvidia")
+    for folder in (nvidia.submodule_search_locations or ()) if nvidia else ():
+        for package, names in CUDA_LIBRARIES.items():
+            for library in (Path(folder, package, "lib", name) for name in names):
+                if library.exists():
+                    ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+
+
 class Whisper:
     """A loaded, warm Whisper."""
 
@@ -136,6 +160,8 @@ class Whisper:
         self._folder = launch.model
         self._options = launch.options
         device, _, index = launch.device.partition(":")
+        if device == "cuda":
+            load_cuda()
         self._model = TrimmedWhisper(
             launch.model,
             launch.options["window_pad_s"],

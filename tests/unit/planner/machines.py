@@ -1,5 +1,4 @@
-"""Engines as they are declared, and machines to plan for. Manifests of engines are written down here; models are the
-catalog's own."""
+"""Machines to plan for, and engines: manifests are written down here, models are the catalog's own."""
 
 from __future__ import annotations
 
@@ -9,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import ondam_engines
-
 from ondam import config as configuration
 from ondam.config import Config
 from ondam.errors import ModelError
@@ -82,7 +80,6 @@ WHISPER = embedded("whisper-base", "stt", 148_000_000, "ko", "en")
 SMOLLM = embedded("smollm2-135m-instruct", "llm", 98_000_000, "en", entry="m.gguf")
 JOE = embedded("joe", "tts", 63_000_000, "en", entry="m.onnx")
 
-CUDA = {"cu13": "580", "cu12": "525"}
 LLAMA = {"context_length": 4096, "parallel": 2, "cache_type": "f16"}
 
 ENGINES = {
@@ -121,14 +118,13 @@ ENGINES = {
         engine(
             "qwen_asr",
             "stt",
-            ["cuda"],
+            ["cpu", "cuda"],
             2000,
             models("qwen_asr"),
-            locks=("cu13", "cu128"),
-            drivers={"cu128": "570"},
+            locks=("cpu", "cu13", "cu128"),
         ),
         engine("supertonic", "tts", ["cpu", "cuda"], 500, models("supertonic"), locks=("cpu", "cu13")),
-        engine("qwen_tts", "tts", ["cuda"], 2000, models("qwen_tts"), locks=("cu13",)),
+        engine("qwen_tts", "tts", ["cpu", "cuda"], 2000, models("qwen_tts"), locks=("cpu", "cu13")),
         engine("piper", "tts", ["cpu"], 280, [JOE], languages=("en",)),
         engine("espeak", "tts", ["cpu"], 60, []),
     )

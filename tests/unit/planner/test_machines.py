@@ -1,0 +1,284 @@
+"""Machines that are not here, each with what it gets and the sum behind it, worked out by hand.
+
+Needs, in GiB: weights (parameters × bytes) + keys and values of 2 × 4096 tokens + state + workspace.
+
+    whisper-large-v3-turbo    0.809 × 2   = 1.51              + 1.00          =  2.51
+    qwen3-asr-1.7b             2.35 × 2   = 4.38 + 0.11       + 1.20          =  5.69
+    supertonic-3                0.1 × 4   = 0.38              + 1.20          =  1.58
+    qwen3-4b-q4_k_m            4.02 × 0.6 = 2.25 + 1.13       + 0.80          =  4.18
+    qwen3-8b-q4_k_m            8.19 × 0.6 = 4.58 + 1.13       + 0.80          =  6.51
+    qwen3-14b-q4_k_m          14.77 × 0.6 = 8.26 + 1.25       + 0.80          = 10.31
+    qwen3.5-27b-q4_k_m           27 × 0.6 = 15.09 + 0.50 + 0.29 + 1.00        = 16.88
+    qwen3.5-35b-a3b-q4_k_m       35 × 0.6 = 19.56 + 0.16 + 0.12 + 0.80        = 20.64
+    qwen3.5-35b-a3b-fp8          35 × 1   = 32.60 + 0.16 + 0.12 + 4.00        = 36.88
+
+Of each card 0.3 stays free.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.planner.machines import ENGINES, Shelf, config, gpu, machine, plan
+
+from ondam.errors import ConfigError
+from ondam.planner.choose import choose, consider, missing
+from ondam.planner.facts import Facts
+from ondam.planner.plan import Plan, PlannedEngine, Refusal
+from ondam.types import Stage
+
+TURBO = ("faster_whisper", "whisper-large-v3-turbo", "cuda:0", 2.51)
+ASR = ("qwen_asr", "qwen3-asr-1.7b", "cuda:0", 5.69)
+BASE = ("faster_whisper", "whisper-base", "cpu", 0.32)
+SMOLLM = ("llama_server", "smollm2-135m-instruct", "cpu", 0.51)
+VOICE = ("supertonic", "supertonic-3", "cuda:0", 1.58)
+QUIET_VOICE = ("supertonic", "supertonic-3", "cpu", 0.68)
+ESPEAK = ("espeak", "espeak", "cpu", 0.06)
+Q4 = {
+    "4b": ("llama_cpp", "qwen3-4b-q4_k_m", "cuda:0", 4.18),
+    "8b": ("llama_cpp", "qwen3-8b-q4_k_m", "cuda:0", 6.51),
+    "14b": ("llama_cpp", "qwen3-14b-q4_k_m", "cuda:0", 10.31),
+    "27b": ("llama_cpp", "qwen3.5-27b-q4_k_m", "cuda:0", 16.88),
+    "35b": ("llama_cpp", "qwen3.5-35b-a3b-q4_k_m", "cuda:0", 20.64),
+}
+FP8 = ("vllm", "qwen3.5-35b-a3b-fp8", "cuda:0", 36.88)
+
+Row = tuple[str, str, str, float]
+
+TURING: dict[str, Any] = {"capability": "7.5", "driver": "550.120"}
+
+MACHINES: dict[str, tuple[Facts, Row, Row, Row]] = {
+    "a laptop without a GPU": (machine(ram=16, on_battery=True), BASE, SMOLLM, ESPEAK),
+    "an ARM board": (machine(ram=8, arch="aarch64"), BASE, SMOLLM, ESPEAK),
+    "a tiny board of 4 GB": (machine(ram=4, arch="aarch64"), BASE, SMOLLM, ESPEAK),
+    # 3.7: the smallest language model takes 4.18.
+    "4 GB": (machine(gpu(4)), BASE, SMOLLM, VOICE),
+    # 5.7: 4.18 alone; with the recognizer 6.69.
+    "6 GB": (machine(gpu(6)), BASE, Q4["4b"], QUIET_VOICE),
+    # 7.7: 2.51 + 4.18 = 6.69, leaves 1.01; with 8B 9.02.
+    "8 GB": (machine(gpu(8)), TURBO, Q4["4b"], QUIET_VOICE),
+    # 11.7: 2.51 + 6.51 + 1.58 = 10.6; with 14B 12.82.
+    "12 GB": (machine(gpu(12)), TURBO, Q4["8b"], VOICE),
+    # 15.7: 2.51 + 10.31 + 1.58 = 14.4; with 27B 19.39.
+    "16 GB": (machine(gpu(16)), TURBO, Q4["14b"], VOICE),
+    # 19.7: 2.51 + 16.88 = 19.39.
+    "20 GB": (machine(gpu(20)), TURBO, Q4["27b"], QUIET_VOICE),
+    # 23.7: 2.51 + 20.64 = 23.15.
+    "24 GB": (machine(gpu(24)), TURBO, Q4["35b"], QUIET_VOICE),
+    # 31.7: 5.69 + 20.64 + 1.58 = 27.91; with FP8 42.57.
+    "32 GB": (machine(gpu(32)), ASR, Q4["35b"], VOICE),
+    # 39.7, and no FP8 on Ampere.
+    "40 GB of Ampere": (machine(gpu(40, capability="8.0")), ASR, Q4["35b"], VOICE),
+    # 47.7: 5.69 + 36.88 + 1.58 = 44.15.
+    "48 GB": (machine(gpu(48)), ASR, FP8, VOICE),
+    "80 GB alone": (machine(gpu(80, capability="9.0")), ASR, FP8, VOICE),
+    # 80 − 35 − 0.3 = 44.7.
+    "80 GB with 35 GB of neighbours": (machine(gpu(80, neighbours_gib=35, free_gib=45)), ASR, FP8, VOICE),
+    # 80 − 52 − 0.3 = 27.7: not 5.69 + 20.64 + 1.58 = 27.91.
+    "80 GB with 52 GB of neighbours": (machine(gpu(80, free_gib=28)), ASR, Q4["35b"], QUIET_VOICE),
+    "an H200": (machine(gpu(140.4, capability="9.0", bandwidth_gb_s=4800)), ASR, FP8, VOICE),
+    # 570: vLLM and the voice's TensorRT need 580. The recognizer has a set for CUDA 12.8.
+    "80 GB with driver 570": (machine(gpu(80, "570.124")), ASR, Q4["35b"], QUIET_VOICE),
+    # 550: of the recognizers the one with a set for CUDA 12.
+    "80 GB with driver 550": (machine(gpu(80, "550.54")), TURBO, Q4["35b"], QUIET_VOICE),
+    "80 GB with driver 470": (machine(gpu(80, "470.1")), BASE, SMOLLM, QUIET_VOICE),
+    # 7.7 + 7.7: the recognizer on one, 14B over both: 10.31 + 0.5 of 12.89; 27B takes 17.38.
+    "2 × 8 GB of Turing": (
+        machine(gpu(8, **TURING), gpu(8, **TURING)),
+        TURBO,
+        ("llama_cpp", "qwen3-14b-q4_k_m", "cuda", 10.81),
+        QUIET_VOICE,
+    ),
+    # 24 × 2/3 − 0.3 = 15.7: 14B takes 10.31, but at 100 GB/s gives 7.9 tokens a second; 8B gives 14.2.
+    "a Mac of 24 GB": (
+        machine(ram=24, os="darwin", arch="arm64", unified_memory=True, memory_gb_s=100),
+        BASE,
+        ("llama_cpp", "qwen3-8b-q4_k_m", "metal", 6.51),
+        QUIET_VOICE,
+    ),
+    # 36 × 2/3 − 0.3 = 23.7: the mixture of experts reads 1.8 GB a token.
+    "a Mac of 36 GB": (
+        machine(ram=36, os="darwin", arch="arm64", unified_memory=True, memory_gb_s=150),
+        BASE,
+        ("llama_cpp", "qwen3.5-35b-a3b-q4_k_m", "metal", 20.64),
+        QUIET_VOICE,
+    ),
+}
+
+
+def row(engine: PlannedEngine) -> Row:
+    return engine.engine, engine.model, engine.device, engine.memory_gib
+
+
+def first(made: Plan, stage: Stage) -> PlannedEngine:
+    return next(engine for engine in made.launched if engine.stage == stage and not engine.spare)
+
+
+def refused(made: Plan, model: str) -> Refusal:
+    return next(no for no in made.refused if no.model == model)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_each_machine_gets_what_its_sum_allows(name: str) -> None:
+    facts, stt, llm, tts = MACHINES[name]
+    made = plan(facts)
+    assert [row(first(made, stage)) for stage in ("stt", "llm", "tts")] == [stt, llm, tts]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_every_choice_has_its_reasons_and_its_sum_in_both_languages(name: str) -> None:
+    for engine in plan(MACHINES[name][0]).launched:
+        assert engine.need is not None
+        assert engine.need.gib == engine.memory_gib
+        assert engine.reasons[0].code == engine.reason
+        for language in ("en", "ko"):
+            told = " ".join(reason.in_language(language) for reason in engine.reasons)
+            assert f"{engine.need.gib:.2f} GiB" in told and "{" not in told
+
+
+def test_what_misses_by_a_tenth_is_refused_with_the_sum() -> None:
+    named: dict[str, Any] = {"stt": {"engine": "qwen_asr"}, "llm": {"model": "qwen3.5-35b-a3b-fp8"}}
+    # 5.69 + 36.88 + 0.3 = 42.87
+    enough = plan(machine(gpu(42.87)), **named)
+    assert [row(first(enough, "stt")), row(first(enough, "llm"))] == [ASR, FP8]
+    short = plan(machine(gpu(42.77)), **named)
+    assert missing(short) == ["llm"]
+    assert str(refused(short, "qwen3.5-35b-a3b-fp8").reason) == (
+        "needs weights 32.60 + key/value cache 0.16 + state of each sequence 0.12 + graphs and workspace 4.00"
+        " = 36.88 GiB; there is card 42.77 − kept free 0.30 − planned before 5.69 = 36.78 GiB:"
+        " 0.10 GiB too little"
+    )
+
+
+def test_nothing_starts_on_a_plan_that_lacks_a_stage() -> None:
+    asked = config(stt={"engine": "qwen_asr"}, llm={"model": "qwen3.5-35b-a3b-fp8"})
+    with pytest.raises(ConfigError) as raised:
+        choose(machine(gpu(42.77)), asked, ENGINES, Shelf())
+    told = raised.value.message("en")
+    assert told.text.startswith("This machine cannot run what the configuration asks for:")
+    assert "llm: vllm qwen3.5-35b-a3b-fp8: needs" in told.text and "0.10 GiB too little" in told.text
+    assert "0.10 GiB가 모자람" in raised.value.message("ko").text
+
+
+@pytest.mark.parametrize(
+    ("driver", "engine", "needed"),
+    [
+        ("570.124", "vllm", 580),
+        ("550.54", "vllm", 580),
+        ("550.54", "qwen_asr", 570),
+        ("470.1", "llama_cpp", 525),
+    ],
+)
+def test_an_old_driver_is_refused_with_the_one_that_is_needed(driver: str, engine: str, needed: int) -> None:
+    nos = [no for no in plan(machine(gpu(80, driver))).refused if no.engine == engine]
+    assert {str(no.reason) for no in nos} == {
+        f"{engine} needs NVIDIA's driver {needed} or newer; {driver} is installed"
+    }
+
+
+def test_the_set_of_packages_follows_the_driver() -> None:
+    made = plan(machine(gpu(80, "570.124")))
+    assert (first(made, "stt").variant, first(made, "tts").variant) == ("cu128", "cpu")
+    assert "cu128 is used" in " ".join(map(str, first(made, "stt").reasons))
+
+
+def test_a_card_without_fp8_is_told() -> None:
+    made = plan(machine(gpu(80, capability="8.0")))
+    assert str(refused(made, "qwen3.5-35b-a3b-fp8").reason) == (
+        "80 GB card (compute capability 8.0) does not compute in FP8; that takes 8.9 or newer"
+    )
+
+
+def test_the_cache_is_given_in_bytes_and_never_as_a_share_of_the_card() -> None:
+    # 0.16 + 0.12 GiB
+    assert first(plan(machine(gpu(80))), "llm").options["kv_cache_memory_bytes"] == round(0.28 * 2**30)
+    mine = plan(machine(gpu(80)), engines={"vllm": {"kv_cache_memory_bytes": 5}})
+    assert first(mine, "llm").options["kv_cache_memory_bytes"] == 5
+
+
+def test_a_longer_conversation_takes_more() -> None:
+    # 147,456 bytes × 16,384 × 2 = 4.5 GiB instead of 1.125: 2.25 + 4.5 + 0.8 = 7.55 does not fit beside 2.51.
+    longer = {"llama_cpp": {"context_length": 16384}}
+    made = plan(machine(gpu(8)), llm={"engine": "llama_cpp"}, engines=longer)
+    assert (first(made, "llm").model, first(made, "llm").memory_gib) == ("qwen3-4b-q4_k_m", 7.55)
+    assert row(first(made, "stt")) == BASE
+
+
+def test_experts_are_spilled_only_when_asked_for_and_said_by_bandwidth() -> None:
+    facts = machine(gpu(12, bandwidth_gb_s=450), ram=64, memory_gb_s=60)
+    assert first(plan(facts), "llm").model == "qwen3-8b-q4_k_m"
+    llm = first(plan(facts, llm={"model": "qwen3.5-35b-a3b-q4_k_m"}), "llm")
+    assert (llm.engine, llm.device, llm.memory_gib) == ("llama_cpp", "cuda:0", 20.64)
+    assert llm.need is not None and llm.need.gib <= 11.7
+    assert any(reason.code == "plan_spilled" for reason in llm.reasons)
+    assert 0 < llm.options["gpu_layers"] < 40
+
+
+def test_experts_are_not_spilled_where_nobody_knows_how_quick_that_is() -> None:
+    facts = machine(gpu(12, bandwidth_gb_s=450), ram=64)
+    assert first(plan(facts, plan={"prefer": "quality"}), "llm").model == "qwen3-8b-q4_k_m"
+    quick = machine(gpu(12, bandwidth_gb_s=450), ram=64, memory_gb_s=60)
+    assert first(plan(quick, plan={"prefer": "quality"}), "llm").model == "qwen3.5-35b-a3b-q4_k_m"
+
+
+def test_quick_before_large_where_that_is_preferred() -> None:
+    # 288 GB/s × 0.7 over 8.86 GB is 22.7 tokens a second for 14B, 41 for 8B, 83 for 4B.
+    facts = machine(gpu(16, bandwidth_gb_s=288))
+    assert first(plan(facts), "llm").model == "qwen3-14b-q4_k_m"
+    assert first(plan(facts, plan={"prefer": "speed"}), "llm").model == "qwen3-4b-q4_k_m"
+
+
+def test_licences_outside_of_the_limits_are_refused() -> None:
+    made = plan(machine(gpu(80)), plan={"licences": ["MIT", "Apache-*"]})
+    assert first(made, "tts").engine == "espeak"
+    assert str(refused(made, "supertonic-3").reason) == (
+        "its licence, LicenseRef-OpenRAIL-M, is not among those in plan.licences (MIT, Apache-*)"
+    )
+
+
+def test_the_card_can_be_left_alone() -> None:
+    made = plan(machine(gpu(80)), plan={"device": "cpu"})
+    assert {engine.device for engine in made.launched} == {"cpu"}
+
+
+def test_what_is_not_fetched_is_planned_ahead_and_not_started() -> None:
+    shelf = Shelf(here={"whisper-base", "smollm2-135m-instruct", "qwen3-8b-q4_k_m"})
+    facts = machine(gpu(24))
+    assert row(first(plan(facts, shelf=shelf), "llm")) == Q4["35b"]
+    told = " ".join(map(str, first(plan(facts, shelf=shelf), "llm").reasons))
+    assert "to be fetched first (21.0 GB): ondam models add qwen3.5-35b-a3b-q4_k_m" in told
+    now = plan(facts, shelf=shelf, ahead=False)
+    assert (row(first(now, "stt")), row(first(now, "llm"))) == (BASE, Q4["8b"])
+
+
+def test_what_does_not_fit_on_the_disk_is_refused() -> None:
+    made = plan(machine(gpu(24), disk_free_gib=10), shelf=Shelf(here=set()))
+    assert first(made, "llm").model == "qwen3-14b-q4_k_m"
+    assert "its 19.6 GiB do not fit on the disk, where 10.0 GiB are free" in str(
+        refused(made, "qwen3.5-35b-a3b-q4_k_m").reason
+    )
+
+
+def test_an_address_leaves_the_card_to_the_others() -> None:
+    made = plan(machine(gpu(8)), llm={"url": "http://rack:8000/v1"})
+    assert [row(first(made, stage)) for stage in ("stt", "tts")] == [ASR, VOICE]
+
+
+def test_memory_that_is_too_small_for_the_processors_engines_is_told() -> None:
+    made = plan(machine(ram=1.2), "en")
+    # 0.32 + 0.51 + 0.28 + 0.06 = 1.17 of 0.7: without the spare voice 1.11, without the language model 0.6.
+    assert missing(made) == ["llm"]
+    assert [no.engine for no in made.refused if no.budget_gib is not None and no.device == "cpu"] == [
+        "espeak",
+        "llama_server",
+    ]
+
+
+def test_what_was_measured_takes_the_place_of_the_estimate() -> None:
+    measured = {"llama_cpp/qwen3-14b-q4_k_m/cuda": 13.5}
+    made = consider(machine(gpu(16)), config(), ENGINES, Shelf(), ahead=True, measured=measured)
+    # 13.5 + 0.1 + 2.51 + 0.3 = 16.41; 9 × 1 = 8.39 + 0.25 + 0.10 + 2.50 = 11.24 fits.
+    assert first(made, "llm").model == "qwen3.5-9b-fp8"
+    assert refused(made, "qwen3-14b-q4_k_m").need is not None
+    assert "13.60 GiB" in str(refused(made, "qwen3-14b-q4_k_m").reason)
