@@ -59,8 +59,9 @@ def plan_fit(plan: Plan, found: Mapping[str, EngineFolder], sight: Sight) -> Ite
     from ondam.planner.choose import missing
     from ondam.supervisor.driver import gate
 
-    for stage in missing(plan):
-        yield Finding.told("plan", False, Phrase("doctor_plan_lacks", stage=Phrase(f"doctor_stage_{stage}")))
+    for lacking in missing(plan):
+        stage = Phrase(f"doctor_stage_{lacking}")
+        yield Finding.told("plan", False, Phrase("doctor_plan_lacks", stage=stage))
     for planned in plan.launched:
         size = f"{planned.memory_gib:.1f} GiB" if planned.memory_gib else "–"
         facts = {"engine": planned.engine, "model": planned.model, "device": planned.device, "size": size}

@@ -32,15 +32,22 @@ LANGUAGES: tuple[Language, ...] = ("en", "ko")
 @click.option(
     "--for", "machine", metavar="FILE", help="A machine that is not here, as JSON (docs/plan.md); - is stdin."
 )
+@click.option("--facts", "facts_wanted", is_flag=True, help="The machine alone, as JSON that --for takes.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any key of config.toml.")
 @click.option("--config", "file", type=click.Path(path_type=Path), help="Another config.toml.")
 @as_json
-def command(machine: str | None, settings: Sequence[str], file: Path | None, json_wanted: bool) -> int:
+def command(
+    machine: str | None, facts_wanted: bool, settings: Sequence[str], file: Path | None, json_wanted: bool
+) -> int:
     """Which engines and models fit this machine: each with its sum, and why larger ones do not.
 
     Models that have to be fetched first are planned too, and named; nothing is downloaded, nothing started.
-    Exit code 3 when what the configuration asks for cannot run.
+    Exit code 3 when what the configuration asks for cannot run. What is known of this machine can be carried
+    to another one: ondam plan --facts > facts.json here, ondam plan --for facts.json there.
     """
+    if facts_wanted:
+        print_json(_facts(machine).as_json())
+        return 0
     from ondam.config import load
     from ondam.places import places
     from ondam.planner.choose import missing
@@ -83,6 +90,20 @@ def _made(config: Config, machine: str | None) -> tuple[Facts, Plan, Plan | None
         return facts, plan, consider(facts, config, engines, wanted, measured=known)
     facts = Facts.from_json(_json(machine), "stdin" if machine == "-" else machine)
     return facts, consider(facts, config, engines, _Elsewhere(wanted), ahead=True), None
+
+
+def _facts(machine: str | None) -> Facts:
+    """Of the machine alone; why a GPU is missing goes to stderr."""
+    from ondam.planner.facts import Facts
+    from ondam.planner.gpus import look
+    from ondam.planner.probe import probe
+
+    if machine is not None:
+        return Facts.from_json(_json(machine), "stdin" if machine == "-" else machine)
+    sight = look()
+    if sight.trouble and not sight.absent:
+        click.echo(sight.trouble.in_language(reader_language()), err=True)
+    return probe(sight)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from tests.unit.cli.conftest import Ondam
 
+from ondam.messages import Phrase
+from ondam.planner.gpus import Card, Sight
+
 CARD = {
     "name": "NVIDIA GeForce RTX 3060",
     "vram_gib": 12,
@@ -55,6 +58,38 @@ async def test_a_machine_that_is_not_here_gets_what_fits_it(ondam: Ondam, machin
     assert larger["code"] == "plan_does_not_fit"
     assert "GiB too little" in larger["reasons"][0] and "GiB가 모자람" in larger["reasons_in"]["ko"][0]
     assert told["now"] is None
+
+
+async def test_the_facts_of_this_machine_can_be_planned_for_elsewhere(
+    ondam: Ondam, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = Card("NVIDIA L4", "580.65.06", "8.9", 24 * 1024, 22 * 1024, 1024, (), 300.0)
+    monkeypatch.setattr("ondam.planner.gpus.look", lambda: Sight((card,)))
+    told = await ondam("plan", "--facts")
+    assert told.json["gpus"] == [
+        {
+            "name": "NVIDIA L4",
+            "vram_gib": 24.0,
+            "free_gib": 22.0,
+            "driver": "580.65.06",
+            "compute_capability": "8.9",
+            "bandwidth_gb_s": 300.0,
+            "neighbours_gib": 1.0,
+        }
+    ]
+    (tmp_path / "here.json").write_text(told.out)
+    again = await ondam("plan", "--for", str(tmp_path / "here.json"), "--facts", "--json")
+    assert again.json == told.json
+    assert (await ondam("plan", "--for", str(tmp_path / "here.json"), "--json")).json["facts"] == told.json
+
+
+async def test_a_gpu_that_cannot_be_asked_is_told_beside_the_facts(
+    ondam: Ondam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Sight(trouble=Phrase("gpu_driver_silent", seconds="10"))
+    monkeypatch.setattr("ondam.planner.gpus.look", lambda: broken)
+    done = await ondam("plan", "--facts")
+    assert (done.code, done.json["gpus"]) == (0, []) and "seems to hang" in done.err
 
 
 async def test_a_person_reads_sums_reasons_and_what_to_fetch(ondam: Ondam, machine: str) -> None:
