@@ -113,8 +113,11 @@ def open_session(
         opening = _Opening(path, candidate, card, threads, every_node, prepare, provider_options or {})
         try:
             opened = opening.open(keep_strays=fall_back)
-        except ProviderRefused as why:
-            whys.append(str(why))
+        except ProviderRefused as error:
+            why = str(error)
+            # Without a driver there is neither: told once.
+            if not whys or why.partition(": ")[2] != whys[-1].partition(": ")[2]:
+                whys.append(why)
             continue
         told = [*whys, *([f"on the CPU: {', '.join(opened.strayed)}"] if opened.strayed else [])]
         if not told:
@@ -150,7 +153,7 @@ def driver_fault(built_for: str) -> str | None:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
-        return f"no NVIDIA driver ({error})"
+        return "no NVIDIA driver" if "No such file" in str(error) else f"no NVIDIA driver ({error})"
     status = driver.cuInit(0)
     if status != 0:
         return "the NVIDIA driver finds no card" if status == CUDA_ERROR_NO_DEVICE else f"cuInit: {status}"

@@ -231,6 +231,22 @@ class Driver:
         return 0
 
 
+def test_without_a_driver_there_is_neither_and_that_is_told_once(
+    gpu: Gpu, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_sessions, "driver_fault", lambda built_for: "no NVIDIA driver")
+    opened = open_session(model, device="tensorrt", threads=1, fall_back=True)
+    assert (opened.device, opened.instead) == ("cpu", "no tensorrt: no NVIDIA driver")
+
+
+def test_no_driver_at_all_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file: No such file or directory")
+
+    monkeypatch.setattr(ctypes, "CDLL", missing)
+    assert onnx_sessions.driver_fault("13.0") == "no NVIDIA driver"
+
+
 @pytest.mark.parametrize(
     ("driver", "built_for", "fault"),
     [

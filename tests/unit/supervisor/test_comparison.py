@@ -102,7 +102,7 @@ def test_sessions_on_the_cpu_are_one_fault_when_the_whole_engine_is() -> None:
     assert fault.code == "engine_lost_gpu"
     assert message(fault.code, "en", **fault.facts).text == (
         "The engine ear was to run on the graphics card (cuda:0) and runs on the CPU: no cuda: no driver. "
-        "It answers, but many times slower."
+        "There it is many times slower."
     )
     assert "(엔진의 설명: no cuda: no driver)" in message(fault.code, "ko", **fault.facts).text
 
