@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from ondam.planner.gpus import Sight
+    from ondam.planner.plan import PlannedEngine
     from ondam.supervisor.environment import Outcome
     from ondam.supervisor.manifest import EngineFolder
 
@@ -121,6 +122,39 @@ def build_engines(names: Sequence[str], variant: str | None, any_driver: bool, j
         click.echo(text(f"build_{outcome}", reader_language(), engine=engine.name))
 
 
+@command.command("warm")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@as_json
+def warm_engines(names: Sequence[str], json_wanted: bool) -> None:
+    """Let engines compute what they keep for this machine: minutes, once, so that no turn waits for it.
+
+    Without a NAME: those of your plan that have something to prepare. Anew after another model, card, driver
+    or version; otherwise there is nothing to do. Best while the daemon is down: both need the card's memory.
+    """
+    from ondam.supervisor.warm import warm
+
+    here = places()
+    found = _engines(here)
+    wanted = [_engine(name, found).name for name in dict.fromkeys(names)]
+    planned = {plan.engine: plan for plan in _launched(found, here)}
+    if outside := [name for name in wanted if name not in planned]:
+        raise EngineError("engine_not_planned", engine=outside[0], stage=found[outside[0]].manifest.stage)
+    chosen = [name for name in wanted or planned if found[name].manifest.launch.warm]
+    with _Display() as display:
+        for name in chosen:
+            progress, log = display.line(name), here.logs / f"warm-{name}.log"
+            warm(found[name], planned[name], here, progress=progress, log=log)
+            progress.done(text("engine_warm", reader_language(), engine=name))
+    if json_wanted:
+        print_json([{"name": name, "device": planned[name].device} for name in chosen])
+        return
+    for name in chosen:
+        click.echo(text("engine_warm", reader_language(), engine=name))
+    for name in wanted or ([] if chosen else planned):
+        if name not in chosen:
+            click.echo(text("engine_warms_itself", reader_language(), engine=name))
+
+
 @command.command()
 @click.argument("name")
 @as_json
@@ -211,6 +245,21 @@ def _planned(
             raise
         return {}  # ondam doctor tells why; an engine can be listed and built all the same
     return {planned.engine: planned.variant for planned in plan.launched}
+
+
+def _launched(found: Mapping[str, EngineFolder], here: Places) -> tuple[PlannedEngine, ...]:
+    """Engines of this machine's plan, whose weights are there. Raises ConfigError, ModelError."""
+    from ondam.config import load
+    from ondam.models.catalog import Catalog
+    from ondam.models.lookup import WholeModels
+    from ondam.models.store import Store
+    from ondam.planner.choose import choose
+    from ondam.planner.gpus import look
+    from ondam.planner.probe import probe
+
+    store = Store(here.models)
+    models = WholeModels(Catalog.union(found, store.imported()), store)
+    return choose(probe(look()), load(here.config_file), found, models).launched
 
 
 def _variant(engine: EngineFolder, sight: Callable[[], Sight]) -> str:

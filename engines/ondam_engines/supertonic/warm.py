@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import sys
 import time
+import traceback
 from collections.abc import Callable
 
 from ondam_engines.kit.launch import Launch, parse
-from ondam_engines.kit.onnx_sessions import ProviderRefused, parse_device
+from ondam_engines.kit.onnx_sessions import ProviderRefused, parse_device, why_not
 from ondam_engines.supertonic import serve
 from ondam_engines.supertonic.networks import NAMES
 from ondam_engines.supertonic.profiles import LADDER, LONGEST_SHAPE, SHORTEST
@@ -22,12 +23,15 @@ it is prepared for to what it sees, and everything else lies between."""
 
 
 def warm(launch: Launch, say: Callable[[int, int, str], None]) -> None:
-    """Build, or find that nothing has to be built. Raises ProviderRefused, ValueError, OSError."""
+    """Build, or find that nothing has to be built. Raises ProviderRefused, ValueError, OSError, or what the
+    libraries raise."""
     settings = Settings.of(launch.options, launch.device)
     kind, card = parse_device(settings.opens(launch.device))
     if kind != "tensorrt":
-        say(1, 1, f"nothing to prepare on {launch.device} with {kind}")
+        say(1, 1, f"nothing to prepare for {kind}")
         return
+    if (why := why_not(kind)) is not None:
+        raise ProviderRefused(f"no TensorRT: {why}")
     prepared = serve.prepare(launch, settings, card)
     if prepared.made:
         say(1, 1, "prepared already")
@@ -49,7 +53,9 @@ def main() -> int:
     began = time.monotonic()
     try:
         warm(launch, lambda done, total, what: print(f"[{done}/{total}] {what}", flush=True))
-    except (ProviderRefused, ValueError, OSError) as error:
+    except Exception as error:  # noqa: BLE001 - onnxruntime, TensorRT and NVML have errors of their own
+        if not isinstance(error, ProviderRefused | ValueError | OSError):
+            traceback.print_exc()
         print(f"error: {error}", file=sys.stderr)
         return 1
     print(f"took {time.monotonic() - began:.0f} s", flush=True)
