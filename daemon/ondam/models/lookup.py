@@ -20,7 +20,7 @@ class WholeModels:
     def find(self, model_id: str) -> tuple[Path, str | None]:
         """The weights. Raises ModelError, with what to type, when they are missing or broken."""
         card = self.catalog.card(model_id)
-        return self.store.path(card), weights_sha256(card)
+        return self.store.path(card), weights_sha256(self.store.known(card))
 
     def ready(self, model_id: str) -> bool:
         """Whether its weights are here, or come with Ondam."""
@@ -41,7 +41,7 @@ class WantedModels:
     def find(self, model_id: str) -> tuple[Path, str | None]:
         """Where the weights will be. Raises ModelError on an unknown name."""
         card = self.catalog.card(model_id)
-        return self.store.folder(card.id) / card.entry, weights_sha256(card)
+        return self.store.folder(card.id) / card.entry, weights_sha256(self.store.known(card))
 
     def ready(self, model_id: str) -> bool:
         """As ``WholeModels`` says it, so that what is fetched is what is planned."""
