@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine_contract.exercise import Answering, Exercise, Hearing, Speaking, exercise_for
+from tests.engine_contract.exercise import STANDIN, Answering, Exercise, Hearing, Speaking, exercise_for
 from tests.engine_contract.garbage import GARBAGE
 from tests.engine_contract.launched import Launched, Prepared
 from tests.fakes.standins import standin
@@ -96,11 +96,11 @@ def _prepared(engine: EngineFolder, data: Places, standins: Path) -> Prepared:
     registry = Registry.from_pip()
     log = data.logs / f"build-{engine.name}.log"
     build(engine, variant, data, registry=registry, progress=_Quiet(), log=log)
-    if (made := standin(engine.name, standins)) is not None:
+    if (made := standin(engine.name, standins, data)) is not None:
         largest = max(
             (file for file in made.rglob("*.*") if file.suffix in WEIGHTS), key=lambda f: f.stat().st_size
         )
-        return Prepared(engine, _planned(engine, "standin", made, sha256_of(largest)), data)
+        return Prepared(engine, _planned(engine, STANDIN, made, sha256_of(largest)), data)
     cards = engine.manifest.models
     if not cards and engine.manifest.stage == "llm":
         # It answers with whatever GGUF there is.

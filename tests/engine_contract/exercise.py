@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from contextlib import aclosing
 
 import numpy as np
+import pytest
 from tests.engine_contract.launched import Launched
 
 from ondam.clients.openai_llm import OpenAIResponder
@@ -26,6 +27,9 @@ SENTENCES: dict[Language, str] = {
 }
 
 WORDS = "time year people way day man thing woman life child world school state family hand part place case"
+
+STANDIN = "standin"
+"""Id of a model that our own code made."""
 
 _words = random.Random(0)
 _numbers = itertools.count()
@@ -58,6 +62,11 @@ class Exercise(ABC):
 
 class Hearing(Exercise):
     """Speech to text."""
+
+    def understands(self) -> None:
+        """Skips where the weights are random: such a model writes the same whatever it is told."""
+        if self.model == STANDIN:
+            pytest.skip("its model stands in for the real one, and understands nothing")
 
     async def short(self) -> None:
         audio, _ = spoken(self.language)

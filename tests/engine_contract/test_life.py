@@ -24,6 +24,9 @@ WATCHED_S = 15.0
 STARTING_OPENS = 4
 """To look at the head of the weights, to load them, to hash them for the report: each has its way."""
 
+TRANSFORMERS_OPENS = 12
+"""It maps the file anew for its head, its types, what is missing, …: nine times, and reads it once."""
+
 
 @pytest.mark.timeout(300)
 async def test_weights_are_read_at_the_start_alone_and_nothing_looks_outside(
@@ -47,7 +50,8 @@ async def test_weights_are_read_at_the_start_alone_and_nothing_looks_outside(
     if report["model"] is not None:
         weights = Path(report["model"]["path"])
         print(f"{engine.name}: weights opened {opens(until_ready, weights)} times until ready")
-        assert 1 <= opens(until_ready, weights) <= STARTING_OPENS
+        allowed = TRANSFORMERS_OPENS if "transformers" in report["versions"] else STARTING_OPENS
+        assert 1 <= opens(until_ready, weights) <= allowed
         assert opens(after, weights) == 0
 
 

@@ -73,6 +73,7 @@ async def test_a_second_request_waits_its_turn_and_is_told_how_long(
 
 
 async def test_speech_is_written_down(engine: Launched, hearing: Hearing) -> None:
+    hearing.understands()
     audio, words = spoken(hearing.language)
     began = time.monotonic()
     transcript = await WyomingRecognizer(engine.address).transcribe(audio, hearing.language)
@@ -102,6 +103,7 @@ async def test_silence_is_no_error(engine: Launched, hearing: Hearing, seconds: 
 
 
 async def test_sound_longer_than_a_window_loses_nothing(engine: Launched, hearing: Hearing) -> None:
+    hearing.understands()
     audio, words = spoken(hearing.language)
     pause = np.zeros(HEARING_RATE_HZ, np.int16)
     times = 1 + int(40 / (audio.seconds + 1))
