@@ -253,7 +253,7 @@ def declared(
             if wish.model in (AUTO, card.id) and loads(manifest, card):
                 yield manifest, card
         if imported is not None and imported.stage == stage and imported.id not in cards:
-            forms = {_form(card) for card in cards.values() if loads(manifest, card)}
+            forms = {_form(card) for card in cards.values() if loads(manifest, card)} - {""}
             if _form(imported) in forms:
                 yield manifest, imported
 
@@ -269,8 +269,10 @@ def of_stage(engines: Mapping[str, EngineFolder], stage: Stage) -> dict[str, Mod
 
 
 def _form(card: ModelCard) -> str:
-    """``.gguf``, ``.onnx``, or nothing for a folder."""
-    return PurePosixPath(card.entry).suffix
+    """``.gguf``, ``.onnx``; of a folder, the name of its weights file. Empty where no file is known yet."""
+    if suffix := PurePosixPath(card.entry).suffix:
+        return suffix
+    return max(card.files, key=lambda file: file.size).path if card.files else ""
 
 
 def loads(manifest: Manifest, card: ModelCard) -> bool:

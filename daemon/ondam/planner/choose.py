@@ -104,8 +104,10 @@ def choose(
 
 
 def missing(plan: Plan) -> list[Stage]:
-    """Stages that nobody would serve."""
-    served = {engine.stage for engine in plan.launched} | {engine.stage for engine in plan.outside}
+    """Stages that nobody would serve; a last-resort voice is no voice that was asked for."""
+    served = {engine.stage for engine in plan.launched if not engine.spare} | {
+        engine.stage for engine in plan.outside
+    }
     return [stage for stage in STAGES if stage not in served]
 
 

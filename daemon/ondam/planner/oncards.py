@@ -40,7 +40,8 @@ def on_cards(search: Search, rooms: Sequence[Room], memory: Room, wishes: Mappin
     slowest = search.settings.tokens_per_s.quality if search.settings.prefer == "quality" else None
     fits = [fit(rung, rooms, memory, slowest=slowest) for rung in rungs]
     top = max((n for n, fitting in enumerate(fits) if fitting is not None), default=-1)
-    fitting = fits[top] or Fit((), {room.device: room.gib for room in rooms})
+    nothing = Fit((), {room.device: room.gib for room in rooms})
+    fitting = (fits[top] if top >= 0 else None) or nothing
     placed = {each.candidate.manifest.stage: each for each in fitting.placed}
     voice = None
     if "tts" in wishes and "tts" not in placed:

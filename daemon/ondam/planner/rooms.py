@@ -34,7 +34,10 @@ class Room:
 
 
 def cards(facts: Facts, settings: PlanConfig) -> tuple[Room, ...]:
-    """Every accelerator's memory that may be used. Empty where there is none, or none is wanted."""
+    """Every accelerator's memory that may be used. Empty where there is none, or none is wanted.
+
+    A card that others have filled is there all the same: what it lacks is told.
+    """
     found: list[Room] = []
     for index, gpu in enumerate(facts.gpus):
         if gpu.driver is not None or gpu.compute_capability is not None:
@@ -47,7 +50,7 @@ def cards(facts: Facts, settings: PlanConfig) -> tuple[Room, ...]:
     if facts.metal:
         apple = facts.gpus[0] if facts.gpus else None
         found = [Room("metal", "metal", apple, _metal(facts, apple, settings), facts.memory_gb_s)]
-    return tuple(room for room in found if settings.device in ("auto", room.kind) and room.gib > 0)
+    return tuple(room for room in found if settings.device in ("auto", room.kind))
 
 
 def main_memory(facts: Facts, settings: PlanConfig) -> Room:

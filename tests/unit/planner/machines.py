@@ -25,7 +25,8 @@ PART = {"package": "p", "version": "1", "sha256": "a" * 64, "member": "m"}
 
 def embedded(name: str, stage: Stage, size: int, *languages: str, entry: str = ".") -> dict[str, Any]:
     """A card of a model that a package registry carries."""
-    file = {"path": "m", "size": size, "sha256": "a" * 64, "parts": [PART]}
+    path = "model.bin" if stage == "stt" else "m"
+    file = {"path": path, "size": size, "sha256": "a" * 64, "parts": [PART]}
     return {
         "id": name,
         "stage": stage,

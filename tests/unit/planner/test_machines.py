@@ -23,6 +23,7 @@ import pytest
 from tests.unit.planner.machines import ENGINES, Shelf, config, gpu, machine, plan
 
 from ondam.errors import ConfigError
+from ondam.models.card import ModelCard
 from ondam.planner.choose import choose, consider, missing
 from ondam.planner.facts import Facts
 from ondam.planner.plan import Plan, PlannedEngine, Refusal
@@ -282,3 +283,58 @@ def test_what_was_measured_takes_the_place_of_the_estimate() -> None:
     assert first(made, "llm").model == "qwen3.5-9b-fp8"
     assert refused(made, "qwen3-14b-q4_k_m").need is not None
     assert "13.60 GiB" in str(refused(made, "qwen3-14b-q4_k_m").reason)
+
+
+def test_a_device_that_was_asked_for_and_is_not_there_is_no_silent_processor() -> None:
+    made = plan(machine(), plan={"device": "cuda"})
+    assert missing(made) == ["llm"]
+    assert {no.reason.code for no in made.refused if no.stage == "llm"} == {"plan_no_card", "plan_on_request"}
+
+
+def test_a_card_that_others_have_filled_is_told_by_its_sum() -> None:
+    made = plan(machine(gpu(24, free_gib=0.1)))
+    assert row(first(made, "llm")) == SMOLLM
+    assert (
+        "there is card 24.00 − other programs 23.90 − kept free 0.30 = -0.20 GiB: 4.38 GiB too little"
+        in str(refused(made, "qwen3-4b-q4_k_m").reason)
+    )
+
+
+def test_an_imported_model_is_put_where_its_file_fits() -> None:
+    part = {"path": "own.gguf", "size": 5 * 2**30, "sha256": "a" * 64}
+    own = {
+        "id": "own",
+        "stage": "llm",
+        "languages": ["ko"],
+        "licence": "MIT",
+        "files": [part],
+        "entry": "own.gguf",
+    }
+    shelf = Shelf(ModelCard.model_validate(own))
+    # 5 + 144 KiB × 8192 = 1.13 + 1
+    llm = first(plan(machine(gpu(12)), shelf=shelf, llm={"model": "own"}), "llm")
+    assert row(llm) == ("llama_cpp", "own", "cuda:0", 7.13)
+    assert row(first(plan(machine(), shelf=shelf, llm={"model": "own"}), "llm"))[:3] == (
+        "llama_server",
+        "own",
+        "cpu",
+    )
+
+
+def test_an_imported_whisper_is_for_whisper_alone() -> None:
+    part = {"path": "model.bin", "size": 2**30, "sha256": "a" * 64}
+    own = {"id": "own", "stage": "stt", "languages": ["ko"], "licence": "MIT", "files": [part]}
+    shelf = Shelf(ModelCard.model_validate(own))
+    stt = first(plan(machine(gpu(24)), shelf=shelf, stt={"model": "own"}), "stt")
+    assert row(stt) == ("faster_whisper", "own", "cuda:0", 2.0)
+
+
+def test_what_the_user_named_for_a_card_and_does_not_fit_there_does_not_go_to_the_processor() -> None:
+    made = plan(machine(gpu(4)), tts={"engine": "qwen_tts"})
+    assert missing(made) == ["tts"]
+    assert "2.14 GiB too little" in str(refused(made, "qwen3-tts-1.7b").reason)
+    # Without a card nobody could have meant one.
+    assert row(first(plan(machine(), tts={"engine": "qwen_tts"}), "tts"))[:3] == (
+        *("qwen_tts", "qwen3-tts-1.7b"),
+        "cpu",
+    )
