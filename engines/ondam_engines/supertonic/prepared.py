@@ -80,7 +80,8 @@ def facts(graphs: Mapping[str, Path], card: int, dtype: str) -> dict[str, str]:
     """What engines for these graphs on this card depend on."""
     found = {f"graph {name}": report.sha256(path) for name, path in graphs.items()}
     found |= card_facts(card)
-    found |= report.versions(["onnxruntime-gpu", "onnxruntime"])
+    # TensorRT's wheel is loaded only later; the system's library is asked itself.
+    found |= report.versions(["onnxruntime-gpu", "onnxruntime", "tensorrt-cu13-libs"])
     shapes = (profiles.SHORTEST, profiles.TYPICAL, profiles.LONGEST_SHAPE)
     return found | {"TensorRT": tensorrt_version(), "dtype": dtype, "shapes": repr(shapes)}
 
