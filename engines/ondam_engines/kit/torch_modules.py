@@ -25,14 +25,12 @@ class Module(Protocol):
         """Itself and everything below it."""
 
 
-def dtype_name(wanted: str, device: str) -> str:
-    """The name of the type to compute in: ``auto`` is float32 on a CPU, bfloat16 on a card.
+def dtype_name(wanted: str) -> str:
+    """The type to compute in, for ``from_pretrained``: ``auto`` is what the weights are stored in.
 
     Raises ValueError for a type that is none.
     """
-    if wanted in {"", "auto"}:
-        return "float32" if device == "cpu" else "bfloat16"
-    if wanted not in DTYPES:
+    if wanted not in {"auto", *DTYPES}:
         raise ValueError(f"dtype must be auto or one of {', '.join(DTYPES)}, not {wanted!r}")
     return wanted
 
@@ -71,6 +69,11 @@ class Placement:
     """``cpu`` or ``cuda:0`` where all are on one; else all of them, with ``+`` between."""
     dtype: str
     """Likewise."""
+
+    @property
+    def quantization(self) -> str | None:
+        """Of most of the weights, as models' cards name it."""
+        return SHORT.get(self.dtype.split("+")[0])
 
 
 def placement(parts: Mapping[str, Module]) -> Placement:

@@ -13,7 +13,7 @@ from ondam_engines.kit.cancel import Cancel
 from ondam_engines.kit.launch import Launch, parse
 from ondam_engines.kit.server import run
 from ondam_engines.kit.stt import Heard, SttService
-from ondam_engines.kit.torch_modules import SHORT, LayerStop, dtype_name, placement, weights_file
+from ondam_engines.kit.torch_modules import LayerStop, dtype_name, placement, weights_file
 from ondam_engines.qwen_asr.hints import hints
 from ondam_engines.qwen_asr.languages import NAMES, WITHOUT_SPACES
 from ondam_engines.qwen_asr.package import Qwen3ASRModel, split_audio_into_chunks
@@ -50,7 +50,7 @@ class QwenAsr:
         torch.set_num_interop_threads(1)
         self._model = Qwen3ASRModel.from_pretrained(
             str(launch.model),
-            dtype=getattr(torch, dtype_name(launch.options["dtype"], launch.device)),
+            dtype=dtype_name(launch.options["dtype"]),
             device_map=launch.device,
             local_files_only=True,
         )
@@ -99,13 +99,13 @@ class QwenAsr:
             model=report.Weights(self._launch.model_id, str(weights), report.sha256(weights)),
             weight_loads=self._loads,
             dtype=got.dtype,
-            quantization=SHORT.get(got.dtype),
+            quantization=got.quantization,
             providers=got.providers,
             # The package runs PyTorch eagerly.
             cuda_graphs=False if on_card else None,
             graph_mode="eager" if on_card else None,
             context_length=self._model.model.thinker.config.text_config.max_position_embeddings,
-            kv_dtype=SHORT.get(got.dtype),
+            kv_dtype=got.quantization,
             gpu_memory_mib=report.gpu_mib() if on_card else None,
             versions=report.versions(["qwen-asr", "torch", "transformers", "wyoming"]),
         )

@@ -15,7 +15,7 @@ from ondam_engines.kit import report
 from ondam_engines.kit.cancel import Cancel
 from ondam_engines.kit.launch import Launch, parse
 from ondam_engines.kit.server import run
-from ondam_engines.kit.torch_modules import SHORT, LayerStop, dtype_name, placement, weights_file
+from ondam_engines.kit.torch_modules import LayerStop, dtype_name, placement, weights_file
 from ondam_engines.kit.tts import TtsService, Voice
 from ondam_engines.qwen_tts.languages import NAMES
 from ondam_engines.qwen_tts.package import Qwen3TTSModel
@@ -44,7 +44,7 @@ class QwenTts:
         torch.set_num_interop_threads(1)
         self._model = Qwen3TTSModel.from_pretrained(
             str(launch.model),
-            dtype=getattr(torch, dtype_name(launch.options["dtype"], launch.device)),
+            dtype=dtype_name(launch.options["dtype"]),
             device_map=launch.device,
             local_files_only=True,
         )
@@ -112,12 +112,12 @@ class QwenTts:
             model=report.Weights(self._launch.model_id, str(weights), report.sha256(weights)),
             weight_loads=self._loads,
             dtype=got.dtype,
-            quantization=SHORT.get(got.dtype),
+            quantization=got.quantization,
             providers=got.providers,
             # The package runs PyTorch eagerly.
             cuda_graphs=False if on_card else None,
             graph_mode="eager" if on_card else None,
-            kv_dtype=SHORT.get(got.dtype),
+            kv_dtype=got.quantization,
             gpu_memory_mib=report.gpu_mib() if on_card else None,
             versions=report.versions(["qwen-tts", "torch", "transformers", "wyoming"]),
         )
