@@ -1,7 +1,7 @@
 """Two engines that pip could not put into one environment, side by side under one daemon.
 
-Their models stand in for the real ones: one hears the same sentence in everything, the other speaks noise until
-it is cut.
+Their models stand in for the real ones: one hears the same sentence in everything, the other speaks noise
+until it is cut.
 """
 
 from __future__ import annotations
