@@ -51,6 +51,10 @@ def settings(given: launch.Launch) -> tuple[ServerSettings, ModelSettings]:
         n_threads=given.threads,
         n_threads_batch=given.threads,
         n_gpu_layers=0 if given.device == "cpu" else options["gpu_layers"],
+        # A card with a number is the only one; "cuda" alone is all of them, layer by layer.
+        split_mode=llama_cpp.LLAMA_SPLIT_MODE_NONE
+        if ":" in given.device
+        else llama_cpp.LLAMA_SPLIT_MODE_LAYER,
         main_gpu=int(given.device.partition(":")[2] or 0),
         type_k=kv_type,
         type_v=kv_type,

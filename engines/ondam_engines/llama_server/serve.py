@@ -54,6 +54,9 @@ def parameters(given: launch.Launch, socket_path: Path) -> Any:
     p.cache_prompt = True
     p.cache_ram_mib = options["cache_ram_mib"]
     p.n_gpu_layers = 0 if given.device == "cpu" else options["gpu_layers"]
+    # A card with a number is the only one; "cuda" alone is all of them, layer by layer.
+    modes = xllamacpp.llama_split_mode
+    p.split_mode = modes.LLAMA_SPLIT_MODE_NONE if ":" in given.device else modes.LLAMA_SPLIT_MODE_LAYER
     p.main_gpu = int(given.device.partition(":")[2] or 0)
     # It would shrink the context to fit the memory without a word.
     p.fit_params = False
