@@ -22,6 +22,7 @@ from ondam.pipeline.silero import Silero
 from ondam.pipeline.smart_turn import SmartTurn
 from ondam.places import Places
 from ondam.planner.choose import choose
+from ondam.planner.facts import Facts
 from ondam.planner.plan import Plan
 from ondam.planner.probe import probe
 from ondam.supervisor.fleet import Fleet
@@ -46,22 +47,29 @@ def installed_engines(places: Places) -> dict[str, EngineFolder]:
 
 def planned(config: Config, places: Places) -> Plan:
     """The plan for this machine. Raises ConfigError or ModelError where it cannot be carried out."""
+    return planned_with_facts(config, places)[0]
+
+
+def planned_with_facts(config: Config, places: Places) -> tuple[Plan, Facts]:
+    """The plan for this machine, and what it was made for. Raises ConfigError or ModelError."""
     engines = installed_engines(places)
     store = Store(places.models)
     catalog = Catalog.union(engines, store.imported())
-    return choose(probe(), config, engines, WholeModels(catalog, store))
+    facts = probe()
+    return choose(facts, config, engines, WholeModels(catalog, store)), facts
 
 
-def run(config: Config, places: Places) -> int:
+def run(config: Config, places: Places, config_file: Path | None = None) -> int:
     """Be the daemon until asked to end. Returns the exit status: 0 when asked, 1 when it broke down.
 
-    Raises OndamError when it cannot start.
+    ``config_file``: where ``config`` was read from, if not from the usual place. Raises OndamError when it
+    cannot start.
     """
     _log_to(places.logs)
-    return asyncio.run(_serve(config, places))
+    return asyncio.run(_serve(config, places, config_file or places.config_file))
 
 
-async def _serve(config: Config, places: Places) -> int:
+async def _serve(config: Config, places: Places, config_file: Path) -> int:
     stop = asyncio.Event()
     broken = False
 
@@ -93,7 +101,8 @@ async def _serve(config: Config, places: Places) -> int:
         assistant = Assistant(
             config=config,
             places=places,
-            plan=plan,
+            planner=partial(planned_with_facts, places=places),
+            config_file=config_file,
             fleet=fleet,
             engines=engines,
             recorder=recorder,

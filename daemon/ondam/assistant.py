@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from contextlib import AbstractAsyncContextManager, aclosing
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 import psutil
@@ -63,16 +64,17 @@ from ondam.pipeline.ports import (
 )
 from ondam.pipeline.respond import prefill, prompt
 from ondam.places import Places
-from ondam.planner.plan import Plan
 from ondam.planner.probe import on_battery
 from ondam.session import Session
 from ondam.speech import ClauseStream, spoken, warm_up
+from ondam.supervisor.crew import Crew
 from ondam.supervisor.fleet import Fleet
 from ondam.supervisor.log import tail
 from ondam.supervisor.manifest import EngineFolder
 from ondam.supervisor.status import Change, EngineStatus, Fault
 from ondam.switchboard import STAGES, Switchboard
-from ondam.types import HEARING_RATE_HZ, Audio, Language, Mode, Samples
+from ondam.switching import Planner, Switch, Switching
+from ondam.types import HEARING_RATE_HZ, Audio, Language, Mode, Samples, Stage
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +97,8 @@ class Assistant:
         *,
         config: Config,
         places: Places,
-        plan: Plan,
+        planner: Planner,
+        config_file: Path,
         fleet: Fleet,
         engines: Mapping[str, EngineFolder],
         recorder: Recorder,
@@ -103,12 +106,15 @@ class Assistant:
         end_of_turn: EndOfTurn | None,
         end: Ending,
     ) -> None:
-        """``voice`` makes a voice activity detector; ``end`` makes the daemon end."""
+        """``planner`` plans for this machine anew, ``config_file`` is where that is remembered.
+
+        ``voice`` makes a voice activity detector; ``end`` makes the daemon end.
+        """
         self.config = config
         self.language: Language = config.spoken_language
         self._places = places
-        self._plan = plan
         self._fleet = fleet
+        self._switching = Switching(fleet, config, config_file, planner, self)
         self._recorder = recorder
         self._voice = voice
         self._end_of_turn = end_of_turn
@@ -118,6 +124,8 @@ class Assistant:
         self._metrics = Metrics(config.measure.budget_ms)
         measure = config.measure
         self._summary = Summary(Steadiness(measure.steady_turns, measure.steady_within))
+        self._summary_before = self._summary
+        """Of turns that ended on engines which serve no more: told to nobody."""
         self._began = time.monotonic()
         self._faults: dict[str, tuple[Fault, str]] = {}
         """What is wrong now: source (``microphone``, ``engine:NAME``) to the fault and since when."""
@@ -132,6 +140,8 @@ class Assistant:
         self._noting_ns = self._counting_ns = 0
         """Processor time that remembering turns has taken of the event loop so far."""
         self._session: Session | None = None
+        self._conversations: set[Session] = set()
+        """All that go on now, that at the microphone included."""
         self._duplex: Duplex | None = None
         """Takes our own voice out of the microphone; None where no microphone hears our speaker."""
         self._speaker: Speaker | None = None
@@ -173,6 +183,7 @@ class Assistant:
     async def close(self) -> None:
         """Fall silent, let go of the devices, end every subscription."""
         try:
+            await self._switching.close()
             if self._ears is not None:
                 await self._ears.close()
             if self._session is not None:
@@ -214,7 +225,7 @@ class Assistant:
     def _new_session(self, **ports: Any) -> Session:
         self._sessions += 1
         config = ports.pop("config", self.config)
-        return Session(
+        made = Session(
             f"{self._run}-{self._sessions}",
             config=config,
             language=ports.pop("language", self.language),
@@ -228,6 +239,8 @@ class Assistant:
             changed=lambda event: self._broadcast.publish(cast(wire.Event, event)),
             **ports,
         )
+        self._conversations.add(made)
+        return made
 
     # What the control API asks.
 
@@ -256,6 +269,7 @@ class Assistant:
             "last_turn": cast(wire.Turn | None, self._last_turn),
             "report": self._summary.as_json(),
             "conditions": self.conditions(),
+            "switch": self._wire_switch(self._switching.last),
         }
 
     def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[wire.Event]]:
@@ -363,6 +377,7 @@ class Assistant:
             return self._wire_turn(turn), speaker.recording()
         finally:
             await session.close()
+            self._conversations.discard(session)
             hearing.cancel()
             await asyncio.gather(hearing, return_exceptions=True)
 
@@ -382,9 +397,14 @@ class Assistant:
 
     async def transcribe(self, audio: Audio, language: Language | None, names: Sequence[str]) -> Transcript:
         """The words in ``audio``."""
-        recognizer = self._engines.recognizer()
-        heard = await asyncio.to_thread(resampled, audio, HEARING_RATE_HZ)
-        return await recognizer.transcribe(heard, language or self.language, names or self.config.stt.names)
+        lease = self._engines.lease()
+        try:
+            recognizer = lease.engines.recognizer()
+            heard = await asyncio.to_thread(resampled, audio, HEARING_RATE_HZ)
+            names = names or self.config.stt.names
+            return await recognizer.transcribe(heard, language or self.language, names)
+        finally:
+            lease.let_go()
 
     async def synthesize(
         self, text: str, language: Language | None
@@ -393,25 +413,37 @@ class Assistant:
         language = language or self.language
         clauses = ClauseStream(language)
         started = False
-        for clause in (*clauses.feed(text), *clauses.finish()):
-            stream = self._engines.synthesizer(language).synthesize(clause.spoken, language)
-            async with aclosing(stream) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, SpeechEnd):
-                        continue
-                    if not isinstance(piece, SpeechStart):
-                        yield piece
-                    elif not started:
-                        started = True
-                        yield piece
+        lease = self._engines.lease()
+        try:
+            for clause in (*clauses.feed(text), *clauses.finish()):
+                stream = lease.engines.synthesizer(language).synthesize(clause.spoken, language)
+                async with aclosing(stream) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, SpeechEnd):
+                            continue
+                        if not isinstance(piece, SpeechStart):
+                            yield piece
+                        elif not started:
+                            started = True
+                            yield piece
+        finally:
+            lease.let_go()
 
     async def chat(self, body: Mapping[str, object]) -> ChatAnswer:
         """Pass an OpenAI chat completions request to the resident language engine."""
-        engine = self._fleet.engine("llm")
+        crew = self._fleet.crew
+        engine = crew.engine("llm")
         if engine is None:
-            raise EngineError("llm_down")
-        status, content_type, chunks = await forward(engine.address, body)
-        return ChatAnswer(status, {"Content-Type": content_type}, chunks)
+            raise EngineError("engine_switching" if "llm" in crew.switching else "llm_down")
+        crew.hold()
+        try:
+            status, content_type, chunks = await forward(engine.address, body)
+        except BaseException:
+            crew.let_go()
+            raise
+        held = _held(crew, chunks)
+        await anext(held)  # what was not begun would not be ended either
+        return ChatAnswer(status, {"Content-Type": content_type}, held)
 
     async def turns(self, limit: int) -> list[wire.Turn]:
         """The last turns, newest first: this daemon's with their text, older ones as the journal has them."""
@@ -434,6 +466,58 @@ class Assistant:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("an engine could not be restarted", exc_info=error)
 
+    async def switch(self, wanted: Mapping[str, str], keep: bool) -> wire.Switch:
+        """Change the plan; returns when that is done. Goes on to its end when the caller leaves."""
+        self._conversation()
+        return self._wire_switch_of(await self._switching.switch(wanted, kept=keep))
+
+    # What the switching asks.
+
+    async def warm_up(self, crew: Crew, stages: frozenset[Stage]) -> None:
+        """Let engines that do not serve yet compute what the next turn will ask first."""
+        if "llm" in stages and self._session is not None:
+            await self._session.compute_ahead(self._engines.of(crew))
+
+    def switched(self, config: Config, stages: frozenset[Stage]) -> None:
+        """Other engines serve from now on, or for a while none."""
+        self.config = config
+        self._conditions = None
+        measure = config.measure
+        self._summary_before = self._summary
+        self._summary = Summary(Steadiness(measure.steady_turns, measure.steady_within))
+        for name in [key for key in self._faults if key.startswith("engine:")]:
+            if name.split(":")[1] not in {engine.name for engine in self._fleet.status()}:
+                self._cleared(name)
+        for session in tuple(self._conversations):
+            session.engines_switched()
+        if "tts" in stages and self._fleet.crew.engine("tts") and not self._fleet.crew.switching:
+            self._phrases.forget()
+            self._ahead(self._phrases.prepare(self.language))
+        self._broadcast_state()
+
+    def tell(self, switch: Switch) -> None:
+        """The change is so far now."""
+        self._broadcast.publish({"type": "switch", "switch": self._wire_switch_of(switch)})
+
+    def _broadcast_state(self) -> None:
+        name = self._session.name if self._session else ""
+        self._broadcast.publish({"type": "state", "session": name, "state": self._state()})
+
+    def _wire_switch(self, switch: Switch | None) -> wire.Switch | None:
+        return None if switch is None else self._wire_switch_of(switch)
+
+    def _wire_switch_of(self, switch: Switch) -> wire.Switch:
+        return {
+            "state": switch.state,
+            "wanted": dict(switch.wanted),
+            "since": switch.since,
+            "stages": list(switch.stages),
+            "beside": switch.beside,
+            "short": [phrase.in_language(self.language) for phrase in switch.short],
+            "kept": switch.kept,
+            "fault": None if switch.fault is None else self._wire_fault(switch.fault),
+        }
+
     async def engine_log(self, name: str, lines: int) -> str:
         """The last lines of the engine's log."""
         engine = self._named(name)
@@ -447,7 +531,7 @@ class Assistant:
 
     def conditions(self) -> dict[str, Any]:
         """What every number travels with."""
-        lasting = self._lasting(self.config)
+        lasting = self._lasting(self.config, self._fleet.crew)
         return {
             "name": lasting.name,
             **lasting.facts,
@@ -461,12 +545,15 @@ class Assistant:
             "daemon_rss_mib": round(psutil.Process().memory_info().rss / 2**20, 1),
         }
 
-    def _lasting(self, config: Config) -> Conditions:
-        """``config``: the conversation's. One with settings of its own has conditions of its own."""
-        if (config.endpoint, config.drafts) != (self.config.endpoint, self.config.drafts):
-            return Conditions.of(lasting_of(config, self.language, self._plan, self._fleet))
+    def _lasting(self, config: Config, crew: Crew) -> Conditions:
+        """``config``: the conversation's. One with settings of its own has conditions of its own; a turn that
+        began before a switch has those of the engines that it ended on.
+        """
+        own = (config.endpoint, config.drafts) != (self.config.endpoint, self.config.drafts)
+        if own or crew is not self._fleet.crew:
+            return Conditions.of(lasting_of(config, self.language, crew.plan, crew))
         if self._conditions is None:
-            self._conditions = Conditions.of(lasting_of(self.config, self.language, self._plan, self._fleet))
+            self._conditions = Conditions.of(lasting_of(self.config, self.language, crew.plan, crew))
         return self._conditions
 
     def _conversation(self) -> Session:
@@ -495,6 +582,8 @@ class Assistant:
         raise ControlError("engine_not_running_here", name=name)
 
     def _state(self) -> wire.State:
+        if self._fleet.crew.switching and self._session and self._session.phase == "listening":
+            return "switching"
         if self._session is None or any(e.state in {"starting", "loading"} for e in self._fleet.status()):
             return "starting"
         if self._session.phase == "listening" and any(self._fleet.engine(s) is None for s in STAGES):
@@ -544,18 +633,19 @@ class Assistant:
         began = time.thread_time_ns()
         self._note(turn, config)
         self._noting_ns += time.thread_time_ns() - began
-        self._ahead(asyncio.to_thread(self._afterwards, cast(wire.Turn, self._last_turn)))
+        summary = self._summary if turn.crew == self._fleet.crew.number else self._summary_before
+        self._ahead(asyncio.to_thread(self._afterwards, cast(wire.Turn, self._last_turn), summary))
 
-    def _afterwards(self, turn: wire.Turn) -> None:
-        """What can wait, in a thread of its own."""
+    def _afterwards(self, turn: wire.Turn, summary: Summary) -> None:
+        """What can wait, in a thread of its own. ``summary``: of the turns with the same engines."""
         began = time.thread_time_ns()
         self._metrics.turn(turn)
-        self._summary.add(turn)
+        summary.add(turn)
         self._counting_ns += time.thread_time_ns() - began
         give_back()
 
     def _note(self, turn: Turn, config: Config) -> None:
-        turn.conditions = self._lasting(config)
+        turn.conditions = self._lasting(config, self._fleet.crew_of(turn.crew))
         turn.moment = at_the_moment()
         self._turns += 1
         self._last_turn = turn.as_json()
@@ -626,3 +716,14 @@ class Assistant:
         for known in [k for k in self._faults if k == key or k.startswith(f"{key}:")]:
             fault, _ = self._faults.pop(known)
             self._broadcast.publish({"type": "fault_cleared", "code": fault.code})
+
+
+async def _held(crew: Crew, chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """The same after a first that is empty; until it is closed, its engine is not taken away."""
+    try:
+        yield b""
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                yield chunk
+    finally:
+        crew.let_go()

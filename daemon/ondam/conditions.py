@@ -16,7 +16,7 @@ from ondam.config import Config, LlmConfig
 from ondam.messages import Phrase
 from ondam.planner.plan import Plan
 from ondam.planner.probe import on_battery
-from ondam.supervisor.fleet import Fleet
+from ondam.supervisor.crew import Crew
 from ondam.supervisor.status import EngineStatus
 from ondam.switchboard import STAGES
 from ondam.types import Language
@@ -40,7 +40,7 @@ DIFFERS = ("what", "wanted", "got", "why")
 """Of a fault that ``supervisor.comparison`` found. ``why``: what the engine says about it, if anything."""
 
 
-def lasting_of(config: Config, language: Language, plan: Plan, fleet: Fleet) -> dict[str, Any]:
+def lasting_of(config: Config, language: Language, plan: Plan, crew: Crew) -> dict[str, Any]:
     """What stays the same from turn to turn while the configuration and what the engines got do."""
     return {
         "version": __version__,
@@ -57,9 +57,9 @@ def lasting_of(config: Config, language: Language, plan: Plan, fleet: Fleet) -> 
         "names": len(config.stt.names),
         "budget_ms": config.measure.budget_ms,
         "settling": config.measure.model_dump(exclude={"budget_ms"}),
-        "thinking": any(f.code == "engine_thinks" for engine in fleet.status() for f in engine.faults),
+        "thinking": any(f.code == "engine_thinks" for engine in crew.status() for f in engine.faults),
         "engines": {
-            engine.stage: _engine(engine) for stage in STAGES if (engine := fleet.engine(stage)) is not None
+            engine.stage: _engine(engine) for stage in STAGES if (engine := crew.engine(stage)) is not None
         },
         "threads": {planned.engine: planned.threads for planned in plan.launched},
         "options": {planned.engine: dict(planned.options) for planned in plan.launched},

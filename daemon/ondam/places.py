@@ -17,7 +17,7 @@ from ondam.errors import ConfigError
 LONGEST_SOCKET_PATH = 107
 """Bytes that fit ``sockaddr_un.sun_path`` on Linux, less the closing zero (unix(7))."""
 
-LONGEST_SOCKET_NAME = len("/engine-" + "x" * 32 + ".sock")
+LONGEST_SOCKET_NAME = len("/engine-" + "x" * 32 + "-b.sock")
 
 
 @dataclass(frozen=True, slots=True)

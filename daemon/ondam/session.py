@@ -35,6 +35,7 @@ from ondam.dialog.attention import Attention
 from ondam.dialog.endpointing import Drafting, Endpointing, Silence, SmartTurn
 from ondam.dialog.events import (
     Asked,
+    EnginesSwitched,
     Event,
     Judged,
     ListenRequested,
@@ -51,14 +52,14 @@ from ondam.dialog.events import (
 from ondam.dialog.history import History
 from ondam.dialog.machine import Answering, Hearing, Listening, Recognizing, State, step
 from ondam.journal.turn import Turn
-from ondam.journal.warmth import Settling, Warmth, population
+from ondam.journal.warmth import Population, Settling, Warmth, population
 from ondam.pipeline.capture import Utterance
 from ondam.pipeline.context import Context
 from ondam.pipeline.detect import Detector
 from ondam.pipeline.gate import Gate
 from ondam.pipeline.phrases import Fillers, Phrases
 from ondam.pipeline.pieces import Pieces
-from ondam.pipeline.ports import EndOfTurn, Engines, Message, Microphone, Speaker, VoiceActivity
+from ondam.pipeline.ports import EndOfTurn, Engines, Lease, Message, Microphone, Speaker, VoiceActivity
 from ondam.pipeline.recognize import mark_last_voice, recognize_alone
 from ondam.pipeline.respond import prefill, prompt
 from ondam.pipeline.runner import DraftRunner
@@ -126,6 +127,8 @@ class Session:
         self._ahead: asyncio.Task[None] | None = None
         """Computes what the next question will follow."""
         self._turns: dict[TurnId, Turn] = {}
+        self._leases: dict[TurnId, Lease] = {}
+        """Whom the turns under way began with, and end with."""
         self._runners: dict[DraftId, DraftRunner] = {}
         self._leaving: list[DraftRunner | Pieces] = []
         """Those of turns that are over, for as long as they take to let go of the engines."""
@@ -242,6 +245,29 @@ class Session:
             self.handle(ListenRequested(self._clock(), patience_s * 1000))
             return await self._ended(number, over)
         return await self._turn_begun_by(ListenRequested(self._clock(), patience_s * 1000))
+
+    def engines_switched(self) -> None:
+        """Other engines serve from now on. A turn that is being answered ends on those that it has.
+
+        One that is still being heard goes over to the new ones, without what was drafted on the old.
+        """
+        self.handle(EnginesSwitched(self._clock()))
+        phase = self._state.phase
+        if isinstance(phase, Hearing) and (lease := self._leases.pop(phase.turn, None)) is not None:
+            turn = self._turns[phase.turn]
+            self._lease(phase.turn)
+            turn.warmth = self._leases[phase.turn].engines.warmth()
+            turn.population = self._population(turn.warmth)
+            lease.let_go()
+        # How much it has room for is another model's affair.
+        self._context = Context()
+        self._stop_computing_ahead()
+
+    async def compute_ahead(self, engines: Engines) -> None:
+        """Let the language engine of ``engines`` compute the conversation so far. Raises nothing."""
+        llm = self._config.llm
+        asked = prompt(llm.system_prompt(self._language), self.history.exchanges, "", form=self._form)
+        await prefill(asked, engines, llm.max_tokens, form=self._form)
 
     def stop(self) -> None:
         """Be silent at once."""
@@ -368,7 +394,7 @@ class Session:
             self.handle(PieceHeard(self._clock(), turn, text))
 
         async def words(said: Utterance) -> str:
-            return await recognize_alone(said, self._engines, self._language, self._names())
+            return await recognize_alone(said, self._engines_of(turn), self._language, self._names())
 
         if turn not in self._pieces:
             self._pieces[turn] = Pieces(words, told)
@@ -446,20 +472,32 @@ class Session:
         task.add_done_callback(self._judging.discard)
 
     def _new_turn(self, turn: TurnId) -> Turn:
-        self._turns[turn] = self._begun(turn, datetime.now(UTC), self._engines.warmth())
+        self._lease(turn)
+        self._turns[turn] = self._begun(turn, datetime.now(UTC), self._engines_of(turn).warmth())
         return self._turns[turn]
+
+    def _lease(self, turn: TurnId) -> None:
+        self._leases[turn] = self._engines.lease()
+
+    def _engines_of(self, turn: TurnId) -> Engines:
+        lease = self._leases.get(turn)
+        return self._engines if lease is None else lease.engines
 
     def _begun(self, number: TurnId, at: datetime, warmth: Warmth | None) -> Turn:
         measure = self._config.measure
-        settling = Settling(measure.settled_answers, measure.settled_s, measure.idle_s)
         return Turn(
             number,
             self.name,
             at,
             warmth=warmth,
-            population=population(warmth, settling) if warmth else "cold",
+            population=self._population(warmth),
             budget_ms=measure.budget_ms,
         )
+
+    def _population(self, warmth: Warmth | None) -> Population:
+        measure = self._config.measure
+        settling = Settling(measure.settled_answers, measure.settled_s, measure.idle_s)
+        return population(warmth, settling) if warmth else "cold"
 
     def _new_runner(self, number: TurnId, draft: DraftId) -> DraftRunner:
         turn = self._turns.get(number) or self._new_turn(number)
@@ -469,7 +507,7 @@ class Session:
         self._runners[draft] = DraftRunner(
             draft,
             self._begun(number, turn.started_at, turn.warmth),
-            engines=self._engines,
+            engines=self._engines_of(number),
             gate=self._gate,
             config=self._config,
             names=self._names(),
@@ -504,16 +542,19 @@ class Session:
             turn.marks.at_ns |= begun.marks.at_ns
             turn.drafts_made, turn.drafts_dropped = begun.drafts_made, begun.drafts_dropped
             turn.draft_tokens, turn.taken_back = begun.draft_tokens, begun.taken_back
+            turn.warmth, turn.population = begun.warmth, begun.population
         turn.llm_calls = llm_calls
         mark_last_voice(turn, self._utterances.pop(action.turn, Utterance(())))
         turn.utterance_s += pieces.seconds if pieces is not None else 0.0
         turn.outcome = action.outcome
         if action.outcome == "not_addressed":
             turn.transcript = None  # it is nobody's business
-        turn.engines = self._engines.identities()
+        lease = self._leases.pop(action.turn, None) or Lease(self._engines)
+        turn.engines, turn.crew = lease.engines.identities(), lease.crew
         turn.underruns = self.speaker.underruns - self._underruns
         self._underruns = self.speaker.underruns
         self._finished(turn)
+        lease.let_go()
         self._changed({"type": "turn", "session": self.name, "turn": turn.as_json()})
         for number in [n for n in self._waiting if n <= action.turn and n not in self._turns]:
             if not (waiting := self._waiting.pop(number)).done():

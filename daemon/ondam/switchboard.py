@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from ondam.clients.openai_llm import OpenAIResponder
 from ondam.clients.wyoming_stt import WyomingRecognizer
@@ -11,7 +12,8 @@ from ondam.clients.wyoming_tts import WyomingSynthesizer
 from ondam.config import Config
 from ondam.errors import EngineError
 from ondam.journal.warmth import Warmth
-from ondam.pipeline.ports import Recognizer, Responder, Synthesizer
+from ondam.pipeline.ports import Lease, Recognizer, Responder, Synthesizer
+from ondam.supervisor.crew import Crew
 from ondam.supervisor.fleet import Fleet
 from ondam.supervisor.manifest import EngineFolder
 from ondam.supervisor.status import EngineStatus
@@ -20,22 +22,43 @@ from ondam.types import Language, Stage
 STAGES: tuple[Stage, ...] = ("stt", "llm", "tts")
 
 
+@dataclass
+class _Answers:
+    """Of any engine to any turn, which all leases share."""
+
+    last_at: float | None = None
+
+
 class Switchboard:
-    """Implements ``ports.Engines`` on the fleet. Every call looks anew: engines die and come back."""
+    """Implements ``ports.Engines`` on the fleet, or on one crew of it for a lease.
+
+    Every call looks anew: engines die and come back.
+    """
 
     def __init__(
         self,
-        fleet: Fleet,
+        fleet: Fleet | Crew,
         config: Config,
         engines: Mapping[str, EngineFolder],
         clock: Callable[[], float] = time.monotonic,
+        answers: _Answers | None = None,
     ) -> None:
         self._fleet = fleet
         self._config = config
         self._engines = engines
         self._clock = clock
         self._tools = config.llm.definitions()
-        self._answered_at: float | None = None
+        self._answers = answers or _Answers()
+
+    def lease(self) -> Lease:
+        """Those who serve now, for one turn."""
+        crew = self._fleet if isinstance(self._fleet, Crew) else self._fleet.crew
+        crew.hold()
+        return Lease(self.of(crew), crew.number, crew.let_go)
+
+    def of(self, crew: Crew) -> Switchboard:
+        """The same for one crew alone, also before it serves."""
+        return Switchboard(crew, self._config, self._engines, self._clock, self._answers)
 
     def recognizer(self) -> Recognizer:
         """The STT engine that is ready. Raises EngineError ``stt_down``."""
@@ -59,12 +82,12 @@ class Switchboard:
         """A voice that is ready and knows the language. Raises EngineError ``tts_down``."""
         voice = self._voice(language)
         if voice is None:
-            raise EngineError("tts_down")
+            raise self._nobody("tts")
         return WyomingSynthesizer(voice.address)
 
     def answered(self, stage: Stage) -> None:
         """Count a real request of a turn towards the engine's settling."""
-        self._answered_at = self._clock()
+        self._answers.last_at = self._clock()
         engine = self._fleet.engine(stage)
         if engine is not None:
             self._fleet.note_answer(engine.name)
@@ -82,7 +105,7 @@ class Switchboard:
         return Warmth(
             answers=min(engine.answers for engine in ready) if len(ready) == len(STAGES) else 0,
             ready_s=min((engine.ready_s for engine in ready if not engine.outside), default=None),
-            idle_s=None if self._answered_at is None else self._clock() - self._answered_at,
+            idle_s=None if self._answers.last_at is None else self._clock() - self._answers.last_at,
         )
 
     def identities(self) -> dict[str, dict[str, object]]:
@@ -116,8 +139,12 @@ class Switchboard:
     def _ready(self, stage: Stage) -> EngineStatus:
         engine = self._fleet.engine(stage)
         if engine is None:
-            raise EngineError(f"{stage}_down")
+            raise self._nobody(stage)
         return engine
+
+    def _nobody(self, stage: Stage) -> EngineError:
+        crew = self._fleet if isinstance(self._fleet, Crew) else self._fleet.crew
+        return EngineError("engine_switching" if stage in crew.switching else f"{stage}_down")
 
 
 def _context_length(engine: EngineStatus) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 from ondam.errors import EngineError
 from ondam.journal.warmth import Warmth
 from ondam.pipeline.ports import (
+    Lease,
     Message,
     Recognizer,
     Responder,
@@ -53,6 +54,9 @@ class ScriptedEngines:
     failures: list[tuple[Stage, str]] = field(default_factory=list)
     running: int = 0
     """Requests under way: 0 when everything was let go."""
+
+    def lease(self) -> Lease:
+        return Lease(self)
 
     def recognizer(self) -> Recognizer:
         self._up("stt")

@@ -21,7 +21,8 @@ def assistant_of(rig: Rig, home: Places) -> Assistant:
     return Assistant(
         config=load(None, {"language": "ko"}),
         places=home,
-        plan=rig.plan,
+        planner=cast(Any, None),
+        config_file=home.config_file,
         fleet=rig.fleet,
         engines={},
         recorder=cast(Any, SimpleNamespace(lost=0, cpu_ns=0, written=0)),

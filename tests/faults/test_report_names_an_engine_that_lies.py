@@ -53,7 +53,7 @@ async def journal(home: Places, request: pytest.FixtureRequest) -> list[tuple[st
     plans = (planned("stt", report=report, **options), planned("llm"), planned("tts"))
     async with Rig(home, *plans) as rig:
         await rig.start()
-        facts = lasting_of(config, "en", rig.plan, rig.fleet)
+        facts = lasting_of(config, "en", rig.plan, rig.fleet.crew)
     turn = Turn(TurnId(1), "run-1", datetime.now(UTC), outcome="answered", conditions=Conditions.of(facts))
     recorder = Recorder(home.journal, keep_text=False, keep_days=1)
     recorder.record(turn, turn.as_json())

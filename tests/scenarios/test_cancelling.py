@@ -25,7 +25,7 @@ from ondam.journal.turn import Turn
 from ondam.journal.warmth import Warmth
 from ondam.pipeline.capture import Utterance
 from ondam.pipeline.gate import Gate
-from ondam.pipeline.ports import Recognizer, Responder, Synthesizer
+from ondam.pipeline.ports import Lease, Recognizer, Responder, Synthesizer
 from ondam.pipeline.runner import DraftRunner
 from ondam.types import HEARING_RATE_HZ, Block, DraftId, Language, Stage, TurnId
 
@@ -49,6 +49,9 @@ class Engines:
 
     def address(self, stage: Stage) -> str:
         return f"unix://{self.folder / stage}.sock"
+
+    def lease(self) -> Lease:
+        return Lease(self)
 
     def recognizer(self) -> Recognizer:
         return WyomingRecognizer(self.address("stt"))

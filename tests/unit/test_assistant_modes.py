@@ -52,8 +52,13 @@ class Table:
         self.turns: list[Any] = []
         self.ends: list[bool] = []
         self.tell: Any = None
+        crew = SimpleNamespace(number=0, switching=frozenset())
         fleet = SimpleNamespace(
-            subscribe=lambda heard: None, status=lambda: [], engine=lambda stage: object()
+            subscribe=lambda heard: None,
+            status=lambda: [],
+            engine=lambda stage: object(),
+            crew=crew,
+            crew_of=lambda number: crew,
         )
         monkeypatch.setattr(module, "open_microphone", self._open)
         monkeypatch.setattr(module, "warm_up", lambda language: None)
@@ -61,12 +66,13 @@ class Table:
         monkeypatch.setattr("ondam.assistant.time.monotonic_ns", now_ns)
         monkeypatch.setattr(module, "Switchboard", lambda *_: engines)
         monkeypatch.setattr(Assistant, "conditions", lambda self: {})
-        monkeypatch.setattr(Assistant, "_lasting", lambda self, config: None)  # these engines report nothing
+        monkeypatch.setattr(Assistant, "_lasting", lambda self, *_: None)  # these engines report nothing
         overrides = {"language": "en", "listen": listen}
         self.assistant = Assistant(
             config=load(None, overrides),
             places=Places(*[Path("/nowhere")] * 4),
-            plan=cast(Any, SimpleNamespace(launched=())),
+            planner=cast(Any, None),
+            config_file=Path("/nowhere/config.toml"),
             fleet=cast(Any, fleet),
             engines={},
             recorder=cast(Any, SimpleNamespace(lost=0, record=lambda turn, row: self.turns.append(turn))),

@@ -25,6 +25,7 @@ COMMANDS = {
     "engines": Entry("ondam.cli.engines", "List, build and remove engines; read their logs."),
     "models": Entry("ondam.cli.models", "List, fetch, import, verify and remove weights."),
     "plan": Entry("ondam.cli.plan", "Which engines and models fit this machine, with the sums."),
+    "switch": Entry("ondam.cli.switch", "Change the model or the engine of a stage while the daemon runs."),
     "config": Entry("ondam.cli.config", "Check and show the configuration."),
     "doctor": Entry("ondam.cli.doctor", "Look for what keeps Ondam from working, and say what to type."),
     "down": Entry("ondam.cli.down", "Ask the daemon to end."),

@@ -50,6 +50,8 @@ def lines(status: wire.Status) -> Iterator[str]:
     yield say("cli_engines")
     for row in columns([_engine(engine) for engine in status["engines"]], right=(6,)):
         yield f"  {row}"
+    if switch := status["switch"]:
+        yield from switching(switch)
     faults = [*status["faults"], *(fault for engine in status["engines"] for fault in engine["faults"])]
     told = {(fault["text"], fault["next"]): None for fault in faults}
     if told:
@@ -58,6 +60,16 @@ def lines(status: wire.Status) -> Iterator[str]:
             yield f"  ! {text}"
             if after:
                 yield f"    → {after}"
+
+
+def switching(switch: wire.Switch) -> Iterator[str]:
+    """How far a change of engines is."""
+    wanted = " ".join(f"{key}={value}" for key, value in switch["wanted"].items())
+    yield say("cli_switching", wanted=wanted, state=named("cli_switch_", switch["state"]))
+    if switch["state"] == "loading":
+        yield from switch["short"]
+    if switch["fault"]:
+        yield f"! {switch['fault']['text']}"
 
 
 def _doing(status: wire.Status) -> str:
@@ -127,6 +139,8 @@ def _told(event: wire.Event, known: dict[str, str]) -> Iterator[str]:
         case "engine":
             state = named("cli_engine_", event["engine"]["state"])
             yield say("cli_engine_is", name=event["engine"]["name"], state=state)
+        case "switch":
+            yield from switching(event["switch"])
         case "fault":
             known[event["fault"]["code"]] = event["fault"]["text"]
             yield f"! {event['fault']['text']}"

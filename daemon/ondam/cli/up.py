@@ -34,7 +34,7 @@ def command(microphone: str | None, speaker: str | None, settings: Sequence[str]
     if audio:
         overrides["audio"] = {**overrides.get("audio", {}), **audio}
     here = places()
-    return app.run(load(file or here.config_file, overrides), here)
+    return app.run(load(file or here.config_file, overrides), here, file)
 
 
 def laid_over(settings: Sequence[str]) -> dict[str, Any]:

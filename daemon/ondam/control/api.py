@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from ondam.control.wire import Budget, Event, Mode, Report, Said, Status, Turn
+from ondam.control.wire import Budget, Event, Mode, Report, Said, Status, Switch, Turn
 from ondam.journal.reading import Selection
 from ondam.measure.budget_answer import Wanted
 from ondam.pipeline.ports import SpeechStart, Transcript
@@ -95,6 +95,13 @@ class Daemon(Protocol):
 
     async def restart_engine(self, name: str) -> None:
         """Start the engine anew; ControlError ``engine_not_running_here`` when there is none of that name."""
+
+    async def switch(self, wanted: Mapping[str, str], keep: bool) -> Switch:
+        """Change the plan: keys such as ``llm.model``. Returns when over; goes on when the caller leaves.
+
+        ConfigError and ModelError where it cannot be planned, EngineError where the new engine did not come
+        up; then the old ones serve. ControlError ``switch_under_way``.
+        """
 
     async def engine_log(self, name: str, lines: int) -> str:
         """The last lines of the engine's log; ControlError ``engine_not_running_here`` likewise."""

@@ -63,6 +63,13 @@ class SetMode(Table):
     mode: Mode
 
 
+class Switch(Table):
+    """Body of ``wire.SWITCH``."""
+
+    wanted: Annotated[dict[str, Annotated[str, pydantic.Field(min_length=1)]], pydantic.Field(min_length=1)]
+    keep: bool = False
+
+
 class Speech(Table):
     """Body of ``wire.SPEECH``. What OpenAI has and we have not (``speed``, …) is ignored."""
 

@@ -187,6 +187,11 @@ class Calls:
         await self._daemon.restart_engine(request.match_info["name"])
         return web.json_response({})
 
+    async def switch(self, request: web.Request) -> web.StreamResponse:
+        """``wire.SWITCH``."""
+        asked = await body.read_table(request, wire.SWITCH, body.Switch)
+        return web.json_response(await self._daemon.switch(asked.wanted, asked.keep))
+
     async def engine_log(self, request: web.Request) -> web.StreamResponse:
         """``wire.ENGINE_LOG``."""
         name = request.match_info["name"]

@@ -175,6 +175,10 @@ class Client:
         answer = await self._json(wire.ENGINE_LOG, name=name, query=query, timeout_s=QUICK_S)
         return cast("wire.EngineLog", answer)["text"]
 
+    async def switch(self, wanted: Mapping[str, str], *, keep: bool = False) -> wire.Switch:
+        """Change the plan, ``{"llm.model": "qwen3-8b"}``; returns when it is over, however long it takes."""
+        return cast("wire.Switch", await self._json(wire.SWITCH, {"wanted": wanted, "keep": keep}))
+
     async def shutdown(self) -> None:
         """Ask the daemon to end; returns when it has begun to."""
         await self._json(wire.SHUTDOWN, timeout_s=QUICK_S)

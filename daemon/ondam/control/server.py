@@ -118,6 +118,7 @@ class Server:
             wire.TRANSCRIBE: self._calls.transcribe,
             wire.SHUTDOWN: self._calls.shutdown,
             wire.RESTART_ENGINE: self._calls.restart_engine,
+            wire.SWITCH: self._calls.switch,
             wire.ENGINE_LOG: self._calls.engine_log,
             wire.CHAT: openai.chat,
             wire.MODELS: openai.models,

@@ -15,8 +15,11 @@ MIB = 1024 * KIB
 Permission: TypeAlias = Literal["read", "command", "admin"]
 """``read`` looks, ``command`` speaks and listens with it, ``admin`` ends it, restarts engines, sees logs."""
 
-State: TypeAlias = Literal["starting", "listening", "hearing", "recognizing", "thinking", "speaking", "fault"]
-"""What the daemon is doing. ``fault``: no turn is possible at the moment, ``faults`` say why."""
+State: TypeAlias = Literal[
+    "starting", "listening", "hearing", "recognizing", "thinking", "speaking", "switching", "fault"
+]
+"""What the daemon is doing. ``switching``: one moment, an engine is being changed and nobody does its work.
+``fault``: no turn is possible at the moment, ``faults`` say why."""
 
 Mode: TypeAlias = Literal["open", "name", "push", "muted"]
 """When it listens: always, when called by name, while the talk button is held, never (it is closed)."""
@@ -44,6 +47,12 @@ untold, and not used (``require``). Its ``faults`` say what, why, and what to do
 
 WORST_FIRST: tuple[Fit, ...] = ("refused", "differs", "unreported", "unknown", "as_planned")
 """``Status.fit`` is the first of these that any engine has."""
+
+SwitchState: TypeAlias = Literal[
+    "planning", "loading", "warming", "waiting", "stopping", "going_back", "done", "failed"
+]
+"""How far a change of engines is. ``waiting``: for turns that began on the old ones. ``going_back``: the new
+one did not come up, the old one is started again. ``done`` and ``failed`` are its ends."""
 
 Layer: TypeAlias = Literal["ondam", "config", "control", "model", "engine", "audio", "journal"]
 """Which of the exceptions in ``ondam.errors`` an error is."""
@@ -135,6 +144,14 @@ TRANSCRIBE = Route(
 )
 SHUTDOWN = Route("POST", "/api/shutdown", "admin", "", "`{}`; the daemon ends")
 RESTART_ENGINE = Route("POST", "/api/engines/{name}/restart", "admin", "", "`{}`; the engine is started anew")
+SWITCH = Route(
+    "POST",
+    "/api/switch",
+    "admin",
+    '`{wanted: {"llm.model": ID, …}, keep?: bool}`; keys are `model` and `engine` of `stt`, `llm`, `tts`',
+    "`Switch`, once it is over; goes on when the caller leaves. `keep`: config.toml says so too afterwards",
+    4 * KIB,
+)
 ENGINE_LOG = Route(
     "GET", "/api/engines/{name}/log", "admin", "query `lines` (1 to 10000, 100 when left out)", "`EngineLog`"
 )
@@ -184,6 +201,7 @@ ROUTES: tuple[Route, ...] = (
     TRANSCRIBE,
     SHUTDOWN,
     RESTART_ENGINE,
+    SWITCH,
     ENGINE_LOG,
     CHAT,
     MODELS,
@@ -424,11 +442,28 @@ class Budget(TypedDict):
     difference: Mapping[str, object] | None
 
 
+class Switch(TypedDict):
+    """A change of engines (docs/switch.md). ``stages``: whose engines change; empty where the plan stays as
+    it is. ``beside``: both fit at once, so that nobody waits; null until that is known; ``short`` says why
+    not. ``fault``: why it failed, the old engines serve; or, where it is done, why it is not in config.toml.
+    """
+
+    state: SwitchState
+    wanted: Mapping[str, str]
+    since: str
+    stages: list[Literal["stt", "llm", "tts"]]
+    beside: bool | None
+    short: list[str]
+    kept: bool
+    fault: Fault | None
+
+
 class Status(TypedDict):
     """The daemon at this moment. ``echo`` is null where no microphone hears the speaker.
 
     ``report``: this daemon's last turns, as ``populations`` of name to turns, first audio and whole answer.
-    ``fit``: the worst of its engines', for an icon that is to show it; ``faults`` say what.
+    ``fit``: the worst of its engines', for an icon that is to show it; ``faults`` say what. ``switch``: the
+    last change of engines, or the one under way.
     """
 
     version: str
@@ -447,6 +482,7 @@ class Status(TypedDict):
     last_turn: Turn | None
     report: Mapping[str, object]
     conditions: Mapping[str, object]
+    switch: Switch | None
 
 
 class Listens(TypedDict):
@@ -574,6 +610,13 @@ class EngineEvent(TypedDict):
     engine: EngineStatus
 
 
+class SwitchEvent(TypedDict):
+    """A change of engines is further. Who serves afterwards is in the status."""
+
+    type: Literal["switch"]
+    switch: Switch
+
+
 class FaultEvent(TypedDict):
     """A fault appeared."""
 
@@ -604,6 +647,7 @@ Event: TypeAlias = (
     | SlotsEvent
     | TurnEvent
     | EngineEvent
+    | SwitchEvent
     | FaultEvent
     | FaultClearedEvent
     | NoticeEvent

@@ -16,6 +16,13 @@ class VoiceNoticed:
 
 
 @dataclass(frozen=True, slots=True)
+class EnginesSwitched:
+    """Other engines serve now: what is not an answer yet is begun anew on them."""
+
+    at_ns: Nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
 class VoiceFaded:
     """What was noticed is over before it was long enough to be meant."""
 
@@ -204,6 +211,7 @@ class Failed:
 
 Event: TypeAlias = (
     VoiceNoticed
+    | EnginesSwitched
     | VoiceFaded
     | SpeechStarted
     | Pause

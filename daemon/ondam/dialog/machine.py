@@ -33,6 +33,7 @@ from ondam.dialog.actions import (
 from ondam.dialog.events import (
     Answered,
     Asked,
+    EnginesSwitched,
     Event,
     Failed,
     Heard,
@@ -116,6 +117,12 @@ def step(state: State, event: Event) -> Step:
             return replace(state, phase=answering), (*silenced, say, Commit(turn, draft))
         case StopRequested():
             return _silenced(state)
+        case EnginesSwitched():
+            if not isinstance(state.phase, Hearing) or state.phase.draft is None:
+                return state, ()
+            # It was not the user who made it useless: it does not count. The next pause begins another.
+            made = max(0, state.phase.made - 1)
+            return replace(state, phase=replace(state.phase, draft=None, made=made)), _dropped(state.phase)
         case Transcribed():
             return _transcribed(state, event)
         case Ready():

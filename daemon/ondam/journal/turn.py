@@ -67,6 +67,8 @@ class Turn:
     budget_ms: float | None = None
     """What first audio may take."""
     conditions: Conditions | None = None
+    crew: int = 0
+    """Number of the engines that answered together, in this run: whose conditions it has. Not written."""
     moment: dict[str, Any] = field(default_factory=dict)
     """Conditions that may be different in the next turn: load average, power."""
     voice: str | None = None

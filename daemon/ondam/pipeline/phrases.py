@@ -28,6 +28,7 @@ PREPARED = (
     "excuse_tts",
     "excuse_stt",
     "answer_too_late",
+    "excuse_switching",
     "no_answer",
     "called_by_name",
     "excuse_question_too_long",
@@ -38,8 +39,8 @@ PREPARED = (
 
 MOST = 64
 LONGEST_S = 240.0
-"""What is kept: phrases, and seconds of all together. Those above are about 25 s in a voice and language; two
-voices in two languages are 32 phrases and 4.4 MB at 22 kHz. What is longer than a tenth is no phrase."""
+"""What is kept: phrases, and seconds of all together. Those above are about 30 s in a voice and language; two
+voices in two languages are 44 phrases and 5.3 MB at 22 kHz. What is longer than a tenth is no phrase."""
 
 ABOUT_THE_TEXT = frozenset({"engine_refused", "speech_too_long"})
 """Codes of errors after which the same voice may be asked for another text."""
@@ -80,6 +81,10 @@ class Phrases:
             return None
         self._kept.move_to_end(key)
         return self._kept[key]
+
+    def forget(self) -> None:
+        """All: another model speaks under the same engine's name now."""
+        self._kept.clear()
 
     async def prepare(self, language: Language) -> None:
         """Make what ``language`` lacks in the voice that speaks now. Raises nothing.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypedDict
 
@@ -206,8 +206,22 @@ class Synthesizer(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The engines of one turn. They are not taken away before ``let_go``, whatever is switched meanwhile."""
+
+    engines: Engines
+    crew: int = 0
+    """Number of those who serve together: names the conditions that the turn is made under."""
+    let_go: Callable[[], None] = lambda: None
+    """Call once, when nothing of the turn needs them any more."""
+
+
 class Engines(Protocol):
     """Who does each stage right now. Each call raises EngineError at once when nobody can."""
+
+    def lease(self) -> Lease:
+        """Those who serve now, for one turn."""
 
     def recognizer(self) -> Recognizer:
         """The STT engine that is ready."""

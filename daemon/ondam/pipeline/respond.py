@@ -44,8 +44,12 @@ QUESTION_TOKENS = 128
 """Room left for the next question when a conversation is computed ahead: what then no longer fits is left out
 while the answer is being spoken, and not when the next question waits. Spoken questions have 10 to 40."""
 
-EXCUSES = {"llm_question_too_long": "excuse_question_too_long", "llm_tool_call": "excuse_tool_call"}
-"""What the user is told for an error of this stage where ``excuse_llm``, "ask again", would be wrong."""
+EXCUSES = {
+    "llm_question_too_long": "excuse_question_too_long",
+    "llm_tool_call": "excuse_tool_call",
+    "engine_switching": "excuse_switching",
+}
+"""What the user is told for an error of a stage where ``excuse_llm``, "ask again", would be wrong."""
 
 PERHAPS_FULL = {"llm_context_full", "llm_refused", "llm_gave_up", "llm_cut_off"}
 """How a server without room for a request may answer it: with a refusal that says so or does not, an error in

@@ -68,8 +68,12 @@ class Keeper:
         clock: Clock,
         daemon: Identity,
         tell: Tell,
+        berth: str = "",
     ) -> None:
+        """``berth``: what its files' names end in, where another one of the same engine runs beside it."""
         self.planned = planned
+        self.berth = berth
+        self._name = planned.engine + berth
         self.state: EngineState = "starting"
         self.restarts = 0
         self._engine = engine
@@ -79,9 +83,10 @@ class Keeper:
         self._clock = clock
         self._daemon = daemon
         self._tell = tell
-        self._log = Log(places.logs / f"engine-{planned.engine}.log")
-        self._report_path = places.engine_report(planned.engine)
-        self._address = f"unix://{places.engine_socket(planned.engine)}"
+        self._log = Log(places.logs / f"engine-{self._name}.log")
+        self._report_path = places.engine_report(self._name)
+        self._socket = places.engine_socket(self._name)
+        self._address = f"unix://{self._socket}"
         self._ended: Fault | None = None
         """Why it is not up."""
         self._before: dict[str, Any] | None = None
@@ -190,16 +195,21 @@ class Keeper:
         finally:
             self._log.close()
 
-    async def _live(self) -> tuple[End, float]:
-        """One life: how it ended, how long it was ready. Raises EngineError where a restart is of no use."""
-        self._forget()
+    def home(self) -> Home:
+        """Where its program is. Raises EngineError where that, or its weights, are missing."""
         home = self._find_home(self._engine)
         if self.planned.model_path is not None and not self.planned.model_path.exists():
             facts = {"engine": self.planned.engine, "path": self.planned.model_path}
             raise EngineError("engine_model_missing", **facts)
+        return home
+
+    async def _live(self) -> tuple[End, float]:
+        """One life: how it ended, how long it was ready. Raises EngineError where a restart is of no use."""
+        self._forget()
+        home = self.home()
         # Left by the life before; the daemon's lock says that no other engine can be behind them.
         self._report_path.unlink(missing_ok=True)
-        self._places.engine_socket(self.planned.engine).unlink(missing_ok=True)
+        self._socket.unlink(missing_ok=True)
         launched = launch(
             self.planned,
             manifest=self._engine.manifest,
@@ -207,6 +217,7 @@ class Keeper:
             places=self._places,
             daemon=self._daemon,
             environ=os.environ,
+            berth=self.berth,
         )
         self._started_at = self._clock.now()
         self._process = process = await EngineProcess.start(launched, self._log)
@@ -248,13 +259,12 @@ class Keeper:
         assert self._started_at is not None
         until = self._started_at + manifest.readiness.timeout_s
         asked = False
-        socket = self._places.engine_socket(planned.engine)
         while not asked:
             left = until - self._clock.now()
             reported = self._report_path.exists()
             try:
                 # A socket is no sign of readiness, but without a report it must not be waited for in vain.
-                if reported or socket.exists():
+                if reported or self._socket.exists():
                     asking = ask(
                         self._address, manifest.protocol, planned.stage, planned.model, planned.language
                     )
@@ -369,7 +379,7 @@ class Keeper:
             except asyncio.CancelledError as error:
                 interrupted = error  # bounded; nothing may be left behind, however often we are told to stop
         left = stopping.result()
-        self._places.engine_socket(self.planned.engine).unlink(missing_ok=True)
+        self._socket.unlink(missing_ok=True)
         self._report_path.unlink(missing_ok=True)
         if left:
             _log.error("processes %s of %s cannot be ended", left, self.planned.engine)

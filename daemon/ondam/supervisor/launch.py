@@ -58,16 +58,19 @@ def launch(
     places: Places,
     daemon: Identity,
     environ: Mapping[str, str],
+    berth: str = "",
 ) -> Launch:
     """How ``planned`` is started. ``environ``: the daemon's own variables, which it inherits in part.
+    ``berth``: what the names of its files end in, and its mark.
 
     Raises EngineError on a placeholder that does not exist.
     """
+    name = planned.engine + berth
     values = {
         "python": str(home.python),
         "folder": str(home.folder),
-        "socket": str(places.engine_socket(planned.engine)),
-        "report": str(places.engine_report(planned.engine)),
+        "socket": str(places.engine_socket(name)),
+        "report": str(places.engine_report(name)),
         "model": "" if planned.model_path is None else str(planned.model_path),
         "model_id": planned.model,
         "device": planned.device,
@@ -75,18 +78,19 @@ def launch(
         "language": planned.language,
         "options": json.dumps(planned.options, ensure_ascii=False),
         "cache": str(places.engine_cache(planned.engine)),
+        "quantization": planned.quantization,
     }
 
     def filled(text: str) -> str:
         # Not str.format: braces that are no placeholder (JSON in an argument) stay as they are.
         return re.sub(r"\{([a-z_]+)\}", lambda match: value(match[1]), text)
 
-    def value(name: str) -> str:
-        if name not in values:
-            raise EngineError("engine_placeholder_unknown", engine=planned.engine, name=name)
-        return values[name]
+    def value(placeholder: str) -> str:
+        if placeholder not in values:
+            raise EngineError("engine_placeholder_unknown", engine=planned.engine, name=placeholder)
+        return values[placeholder]
 
-    marks = {INSTANCE: places.runtime.name, DAEMON: str(daemon), ENGINE: planned.engine}
+    marks = {INSTANCE: places.runtime.name, DAEMON: str(daemon), ENGINE: name}
     threads = str(planned.threads)
     env = {
         **{name: text for name, text in environ.items() if name not in STRANGE_PATHS},
@@ -108,5 +112,5 @@ def launch(
         env=env,
         marks=marks,
         folder=home.folder,
-        pidfile=places.runtime / f"engine-{planned.engine}.pid",
+        pidfile=places.runtime / f"engine-{name}.pid",
     )

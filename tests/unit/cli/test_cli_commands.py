@@ -347,7 +347,7 @@ async def test_up_hands_the_configuration_over_and_returns_its_exit_code(
 ) -> None:
     seen = []
 
-    def run(config: object, places: object) -> int:
+    def run(config: object, places: object, config_file: object) -> int:
         seen.append(config)
         return 1
 

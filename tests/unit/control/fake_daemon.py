@@ -150,6 +150,7 @@ class FakeDaemon:
             "last_turn": turn(3),
             "report": {"populations": {}},
             "conditions": {"cores": 2},
+            "switch": None,
         }
 
     def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[wire.Event]]:
@@ -235,6 +236,19 @@ class FakeDaemon:
     async def turns(self, limit: int) -> list[wire.Turn]:
         await self._note("turns", limit)
         return [turn(3), turn(2)][:limit]
+
+    async def switch(self, wanted: Mapping[str, str], keep: bool) -> wire.Switch:
+        await self._note("switch", wanted, keep)
+        return {
+            "state": "done",
+            "wanted": wanted,
+            "since": "2026-01-02T03:04:05+00:00",
+            "stages": ["llm"],
+            "beside": True,
+            "short": [],
+            "kept": keep,
+            "fault": None,
+        }
 
     async def restart_engine(self, name: str) -> None:
         await self._note("restart_engine", name)

@@ -40,6 +40,7 @@ def test_who_may_do_what(
 def test_ending_the_daemon_and_reading_engine_logs_are_for_admins() -> None:
     assert {route.path for route in wire.ROUTES if route.permission == "admin"} == {
         "/api/shutdown",
+        "/api/switch",
         "/api/engines/{name}/restart",
         "/api/engines/{name}/log",
     }

@@ -1,0 +1,134 @@
+"""From one plan to another while the first one runs: what goes, what comes, do both fit at once? Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ondam.config import PlanConfig
+from ondam.messages import Phrase
+from ondam.planner.arithmetic import Need, sum_of, up
+from ondam.planner.facts import Facts
+from ondam.planner.plan import Plan, PlannedEngine
+from ondam.planner.rooms import Room, cards, main_memory
+from ondam.types import Stage
+
+RUN_BY = (
+    "engine",
+    "stage",
+    "model",
+    "model_path",
+    "model_sha256",
+    "device",
+    "threads",
+    "language",
+    "options",
+    "policy",
+    "spare",
+    "variant",
+    "quantization",
+)
+"""What a process is started with, or compared with afterwards; reasons and sums are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changeover:
+    """What has to happen."""
+
+    plan: Plan
+    """The one that is wanted, as it will run: what stays, stays as it was started."""
+    stays: tuple[PlannedEngine, ...]
+    goes: tuple[PlannedEngine, ...]
+    comes: tuple[PlannedEngine, ...]
+    lacking: tuple[Phrase, ...] = ()
+    """Why those that come have no room beside those that stay, for each memory: it cannot be done at all."""
+    short: tuple[Phrase, ...] = ()
+    """Why those that come have no room beside those that go, for each memory; empty where they have."""
+
+    @property
+    def beside(self) -> bool:
+        """Whether the new ones can be started before the old ones are stopped."""
+        return not self.short
+
+    @property
+    def stages(self) -> frozenset[Stage]:
+        """Whose engines change."""
+        return frozenset(engine.stage for engine in (*self.goes, *self.comes))
+
+
+def changeover(now: Plan, then: Plan, facts: Facts, settings: PlanConfig, available_gib: float) -> Changeover:
+    """How to get from ``now``, which runs, to ``then``.
+
+    ``facts``: of this moment, our own engines' memory counted as free. ``available_gib``: of the main memory,
+    what nobody uses now; our engines use theirs.
+    """
+    left = list(now.launched)
+    stays: dict[int, PlannedEngine] = {}
+    for index, engine in enumerate(then.launched):
+        found = next((old for old in left if _same(old, engine)), None)
+        if found is not None:
+            left.remove(found)
+            stays[index] = found
+    comes = tuple(engine for index, engine in enumerate(then.launched) if index not in stays)
+    launched = tuple(stays.get(index, engine) for index, engine in enumerate(then.launched))
+    short = _short([*launched, *left], comes, facts, settings)
+    # Others use the machine too, and its budget says nothing of them.
+    free = sum_of(("memory", available_gib), ("reserve", -up(settings.memory_reserve_gib)))
+    memory = main_memory(facts, settings)
+    coming = sum(_share(engine, memory, shared=_shared(facts)) for engine in comes)
+    return Changeover(
+        replace(then, launched=launched),
+        tuple(stays.values()),
+        tuple(left),
+        comes,
+        tuple(_short(launched, comes, facts, settings)),
+        tuple(short or _too_much(memory.device, coming, free)) if left else (),
+    )
+
+
+def _same(one: PlannedEngine, other: PlannedEngine) -> bool:
+    return all(_of(one, name) == _of(other, name) for name in RUN_BY)
+
+
+def _of(engine: PlannedEngine, name: str) -> Any:
+    return getattr(engine, name)
+
+
+def _shared(facts: Facts) -> bool:
+    """Whether what lies on a card lies in the main memory too."""
+    return facts.unified_memory or facts.metal
+
+
+def _short(
+    together: Sequence[PlannedEngine],
+    comes: Sequence[PlannedEngine],
+    facts: Facts,
+    settings: PlanConfig,
+) -> list[Phrase]:
+    """Every memory that would be too small for all of them at once."""
+    lacking = []
+    for room in (*cards(facts, settings), main_memory(facts, settings)):
+        if any(_share(engine, room, shared=_shared(facts)) for engine in comes):
+            needed = sum(_share(engine, room, shared=_shared(facts)) for engine in together)
+            lacking += _too_much(room.device, needed, room.budget)
+    return lacking
+
+
+def _share(engine: PlannedEngine, room: Room, *, shared: bool) -> float:
+    """GiB of the engine that lie in this memory. One that lies over several cards is counted in full on each:
+    rather one after the other than both without room."""
+    on_card = engine.memory_gib if engine.need is None else min(engine.memory_gib, engine.need.gib)
+    if room.kind != "cpu":
+        return on_card if engine.device in (room.device, room.kind) else 0.0
+    if engine.device == "cpu" or shared:
+        return engine.memory_gib
+    return engine.memory_gib - on_card  # experts that the card does not hold
+
+
+def _too_much(device: str, gib: float, budget: Need) -> list[Phrase]:
+    needed = round(gib, 2)
+    if needed <= budget.gib:
+        return []
+    short = f"{needed - budget.gib:.2f}"
+    return [Phrase("switch_no_room", device=device, need=f"{needed:.2f}", budget=budget.told, short=short)]
