@@ -10,6 +10,7 @@ from ondam.errors import EngineError
 from ondam.planner.plan import OutsideEngine
 from ondam.supervisor import restart
 from ondam.supervisor.clock import Clock, within
+from ondam.supervisor.inquiry import Told, inquire
 from ondam.supervisor.readiness import NotYet, reachable
 from ondam.supervisor.status import EngineState, EngineStatus, Fault
 
@@ -30,6 +31,7 @@ class Outside:
         self._answers = 0
         self._fault: Fault | None = None
         """Why it is not ready."""
+        self._told = Told()
 
     def note_answer(self) -> None:
         """It has answered a request of the daemon's."""
@@ -42,6 +44,10 @@ class Outside:
         """What is known of it now."""
         address = self.planned.address
         faults = [Fault("engine_unreported", {"address": address})]
+        served = self._told.models
+        if served and self.planned.model and self.planned.model not in served:
+            facts = {"address": address, "model": self.planned.model, "models": ", ".join(served[:8])}
+            faults.insert(0, Fault("engine_outside_model", facts))
         if self._fault is not None:
             faults.insert(0, self._fault)
         return EngineStatus(
@@ -52,7 +58,8 @@ class Outside:
             outside=True,
             policy=self.planned.policy,
             fit="refused" if self.planned.policy == "require" else "unreported",
-            model=self.planned.model or None,
+            model=self.planned.model or next(iter(served), None),
+            report=self._told.as_report(),
             ready_s=0.0 if self._ready_at is None else self._clock.now() - self._ready_at,
             answers=self._answers,
             faults=tuple(faults),
@@ -85,12 +92,22 @@ class Outside:
         protocol = "openai" if stage == "llm" else "wyoming"
         try:
             if await within(self._clock, self._config.ping_timeout_s, reachable(address, protocol)):
-                return None
+                return None if stage != "llm" else await self._ask()
         except EngineError as error:
             return Fault(error.code, error.facts)
         except (NotYet, TimeoutError):
             pass  # nobody there: told below
         return Fault("engine_outside_unreachable", {"address": address, "stage": stage})
+
+    async def _ask(self) -> Fault | None:
+        """Of a language server that answers: what it tells of itself, and whether it says that it is ill."""
+        address = self.planned.address
+        asking = inquire(address, self.planned.model)
+        try:
+            self._told = await within(self._clock, self._config.ping_timeout_s, asking)
+        except (NotYet, EngineError, TimeoutError):
+            return None  # it has answered what all answer; that it tells no more is no fault
+        return Fault("engine_outside_ill", {"address": address}) if self._told.healthy is False else None
 
     def _become(self, state: EngineState, fault: Fault | None = None) -> None:
         before, known, self.state, self._fault = self.state, self._fault, state, fault

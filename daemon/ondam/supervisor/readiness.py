@@ -66,7 +66,7 @@ async def ask(address: str, protocol: str, stage: Stage, model: str, language: L
 async def ping(address: str, protocol: str) -> bool:
     """Whether it answers at all. Raises NotYet when nobody listens, EngineError. Waits without bound."""
     if protocol == "openai":
-        async with _http(address) as (session, base), session.get(f"{base}/health") as response:
+        async with http(address) as (session, base), session.get(f"{base}/health") as response:
             return response.status == 200
     return await _first(address, Ping().event()) == Pong().event().type
 
@@ -77,7 +77,7 @@ async def reachable(address: str, protocol: str) -> bool:
     Raises NotYet when nobody listens, EngineError for an answer that is none. Waits without bound.
     """
     if protocol == "openai":
-        async with _http(address) as (session, base), session.get(f"{base}/v1/models") as response:
+        async with http(address) as (session, base), session.get(f"{base}/v1/models") as response:
             return response.status < 500  # 401 and 404 are answers too
     await _first(address, Event("describe"))
     return True
@@ -125,7 +125,8 @@ async def _wyoming(address: str, *question: Event) -> AsyncGenerator[Event, None
 
 
 @contextlib.asynccontextmanager
-async def _http(address: str) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
+async def http(address: str) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
+    """A session and what the routes are appended to. Raises NotYet when nobody listens, EngineError."""
     path = _socket(address)
     connector = (
         aiohttp.UnixConnector(path, force_close=True) if path else aiohttp.TCPConnector(force_close=True)
@@ -150,7 +151,7 @@ async def _chat(address: str, model: str, language: Language) -> tuple[Fault, ..
         "stream": False,
         "chat_template_kwargs": {"enable_thinking": False},
     }
-    async with _http(address) as (session, base):
+    async with http(address) as (session, base):
         async with session.get(f"{base}/health") as health:
             if health.status != 200:
                 raise NotYet

@@ -31,6 +31,8 @@ class Launch:
     cache: Path | None = None
     """A folder of the engine's own that is kept: what it computes once for this machine. May not exist
     yet."""
+    quantization: str = ""
+    """What the plan counts with, as the model's card names it; empty where it does not say."""
 
 
 def parse(argv: Sequence[str] | None = None) -> Launch:
@@ -49,6 +51,7 @@ def parse(argv: Sequence[str] | None = None) -> Launch:
     parser.add_argument("--language", default="en")
     parser.add_argument("--options", type=_table, default={})
     parser.add_argument("--cache", type=_path_or_none, default=None)
+    parser.add_argument("--quantization", default="")
     return Launch(**vars(parser.parse_args(argv)))
 
 

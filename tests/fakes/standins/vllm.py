@@ -9,16 +9,15 @@ import json
 import sys
 from pathlib import Path
 
-TEMPLATE = """\
-{%- for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{% endfor %}
-{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}
-{%- if enable_thinking is defined and enable_thinking is false %}{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}{% endif %}
-"""
+TEMPLATE = (
+    "{%- for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{%- if add_generation_prompt %}<|im_start|>assistant\n"
+    "{%- if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n{% endif %}"
+    "{% endif %}"
+)
 """As Qwen3's: thinking that is switched off is an empty block of thoughts, written by the template."""
 
-SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>")
-
-HIDDEN, HEADS, KV_HEADS, HEAD, LAYERS, CONTEXT = 256, 4, 2, 64, 2, 2048
+HIDDEN, HEADS, KV_HEADS, HEAD, LAYERS, CONTEXT = 256, 4, 2, 64, 2, 8192
 """64 is the smallest head that vLLM's attention on a CPU is quick with."""
 
 

@@ -1,0 +1,110 @@
+"""Asks an OpenAI server that is not ours what it tells of itself: far less than an engine's own report.
+
+``/v1/models`` is every server's; ``/health``, ``/version`` and ``/metrics`` are vLLM's, and llama.cpp has a
+``/health``. What somebody does not have or does not give is None, and never a fault.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from ondam.clients.json_text import Json, json_object, list_at
+from ondam.supervisor.readiness import http
+
+LARGEST = 1024 * 1024
+"""Bytes of one answer. vLLM's metrics are some 50 kB."""
+
+CACHE = re.compile(r"^vllm:cache_config_info\{(?P<labels>.*)\} ", re.MULTILINE)
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
+"""Prometheus' text format: https://prometheus.io/docs/instrumenting/exposition_formats/"""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What one server told. None: it did not."""
+
+    models: tuple[str, ...] = ()
+    """Names to ask for."""
+    context_length: int | None = None
+    """Tokens, of the model that is asked for (vLLM)."""
+    healthy: bool | None = None
+    """False: it says itself that it cannot answer. vLLM's API outlives the engine behind it for seconds, and
+    where it is told to, for good."""
+    version: str | None = None
+    """vLLM's."""
+    kv_dtype: str | None = None
+    """Type of the key/value cache, where it is not the model's own."""
+    kv_blocks: int | None = None
+
+    def as_report(self) -> dict[str, Any] | None:
+        """The part of an engine's report that could be filled; None where that is nothing."""
+        found: dict[str, Any] = {
+            "context_length": self.context_length,
+            "kv_dtype": self.kv_dtype,
+            "kv_blocks": self.kv_blocks,
+            "versions": {"vllm": self.version} if self.version else None,
+        }
+        told = {name: value for name, value in found.items() if value is not None}
+        return told or None
+
+
+async def inquire(address: str, model: str) -> Told:
+    """What the server at ``address`` tells. ``model``: the one that is asked for, or empty.
+
+    Raises NotYet when nobody listens, EngineError for an answer that is none. Waits without bound.
+    """
+    async with http(address) as (session, base):
+        models = await _object(session, f"{base}/v1/models")
+        health = await _status(session, f"{base}/health")
+        version = await _object(session, f"{base}/version")
+        metrics = await _text(session, f"{base}/metrics")
+    cards = [card for card in list_at(models, "data") if isinstance(card, dict)]
+    cache = cache_config(metrics)
+    return Told(
+        models=tuple(name for card in cards if isinstance(name := card.get("id"), str)),
+        context_length=_context(cards, model),
+        healthy={200: True, 500: False, 503: False}.get(health),
+        version=said if isinstance(said := version.get("version"), str) else None,
+        kv_dtype=None if (kind := cache.get("cache_dtype")) in {None, "auto"} else kind,
+        kv_blocks=int(blocks) if (blocks := cache.get("num_gpu_blocks", "")).isdecimal() else None,
+    )
+
+
+def cache_config(metrics: str) -> Mapping[str, str]:
+    """The labels of ``vllm:cache_config_info``, empty where it is not there."""
+    found = CACHE.search(metrics)
+    return dict(LABEL.findall(found["labels"])) if found else {}
+
+
+def _context(cards: list[dict[str, Json]], model: str) -> int | None:
+    asked = [card for card in cards if card.get("id") == model] or (cards if not model else [])
+    length = asked[0].get("max_model_len") if asked else None
+    return length if isinstance(length, int) and not isinstance(length, bool) and length > 0 else None
+
+
+async def _status(session: aiohttp.ClientSession, url: str) -> int:
+    async with session.get(url, allow_redirects=False) as response:
+        return response.status
+
+
+async def _text(session: aiohttp.ClientSession, url: str) -> str:
+    """The body of an answer with status 200, as far as it is not too long; else nothing."""
+    async with session.get(url, allow_redirects=False) as response:
+        if response.status != 200:
+            return ""
+        body = b""
+        while len(body) < LARGEST and (more := await response.content.readany()):
+            body += more
+        return body.decode("utf-8", "replace")
+
+
+async def _object(session: aiohttp.ClientSession, url: str) -> dict[str, Json]:
+    try:
+        return json_object(await _text(session, url))
+    except ValueError:
+        return {}  # a page, or nothing: it tells nothing that we could read

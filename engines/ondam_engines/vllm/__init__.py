@@ -1,0 +1,1 @@
+"""The ``vllm`` engine: vLLM behind a tiny adapter process."""

@@ -1,0 +1,202 @@
+"""What real runs said of themselves (tests/fakes/recordings/vllm), and what the daemon says to it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes.vllm_program import RECORDINGS, planned
+
+from ondam.messages import message
+from ondam.planner.plan import PlannedEngine
+from ondam.supervisor.comparison import differences
+from ondam_engines.vllm.obtained import Obtained, cache_config, graph_mode, obtained, plain_type
+from ondam_engines.vllm.said import Said
+
+
+def said(*lines: str) -> Said:
+    heard = Said()
+    for line in lines:
+        heard.hear(line)
+    return heard
+
+
+def recorded(case: str) -> tuple[dict[str, Any], str, Said]:
+    folder = RECORDINGS / case
+    info = json.loads((folder / "server_info.json").read_bytes())
+    log = (folder / "log.txt").read_text("utf-8", "replace").splitlines()
+    return info, (folder / "metrics.txt").read_text(), said(*log)
+
+
+def got(case: str) -> Obtained:
+    return obtained(*recorded(case))
+
+
+def report(found: Obtained, **more: object) -> dict[str, object]:
+    return {
+        "device": found.device,
+        "threads": 2,
+        "weight_loads": 1,
+        "dtype": found.dtype,
+        "quantization": found.quantization or found.dtype,
+        "providers": {"vllm": [found.device]},
+        "cuda_graphs": found.cuda_graphs,
+        "graph_mode": found.graph_mode,
+        "context_length": found.context_length,
+        "kv_dtype": found.kv_dtype,
+        "why": found.why,
+        **more,
+    }
+
+
+def faults(plan: PlannedEngine, found: Obtained, **more: object) -> list[tuple[str, object]]:
+    return [(fault.code, fault.facts["got"]) for fault in differences(plan, report(found, **more))]
+
+
+MODEL = Path("/m")
+
+
+def test_eager_is_seen_in_the_configuration_and_is_a_fault_with_its_cost() -> None:
+    eager = got("eager")
+    assert (eager.device, eager.graph_mode, eager.cuda_graphs) == ("cpu", "eager", None)
+    assert eager.why["cuda_graphs"].startswith("Enforce eager set, disabling torch.compile, CUDAGraphs")
+    (fault,) = differences(planned(MODEL), report(eager))
+    assert fault.code == "engine_lost_graphs"
+    told = {language: message(fault.code, language, **fault.facts) for language in ("en", "ko")}
+    assert "several times slower" in told["en"].text and "몇 배 느려집니다" in told["ko"].text
+    assert "Enforce eager set" in told["ko"].text
+    assert faults(planned(MODEL, cuda_graphs=False), eager, why={}) == []
+
+
+def test_without_eager_a_processor_compiles_and_has_no_graphs_to_lose() -> None:
+    compiled = got("graphs")
+    assert (compiled.graph_mode, compiled.cuda_graphs) == (None, None)
+    assert faults(planned(MODEL), compiled) == []
+
+
+def test_what_else_is_told_is_as_it_was_started() -> None:
+    eager = got("eager")
+    assert (eager.dtype, eager.quantization, eager.kv_dtype) == ("bf16", None, "bf16")
+    assert (eager.context_length, eager.kv_blocks, eager.block_tokens) == (2048, 512, 128)
+    assert recorded("eager")[2].loads == 1
+    # 64 MiB / (2 layers × 2 KV heads × 64 × 2 (key and value) × 2 bytes × 128 tokens) = 512 blocks.
+    assert 64 * 2**20 // (2 * 2 * 64 * 2 * 2 * 128) == 512
+
+
+def test_a_cache_in_fp8_is_seen() -> None:
+    assert got("kv-fp8").kv_dtype == "fp8"
+    plan = planned(MODEL, cuda_graphs=False, kv_cache_dtype="fp8")
+    assert faults(plan, got("kv-fp8"), why={}) == []
+
+
+def test_a_model_that_guesses_ahead_is_loaded_once_all_the_same() -> None:
+    info, _, log = recorded("ngram")
+    assert info["vllm_config"]["speculative_config"]["method"] == "ngram"
+    assert log.loads == 1
+
+
+def on_a_card(mode: object, **changed: Any) -> tuple[dict[str, Any], str]:
+    """Shape from documentation: a recorded configuration with what a card's has. No card is recorded."""
+    info, metrics, _ = recorded("graphs")
+    config = info["vllm_config"]
+    config["device_config"] = {"device": "cuda"}
+    config["compilation_config"]["cudagraph_mode"] = mode
+    config["model_config"] |= changed
+    return info, metrics
+
+
+PREFIX = "(Worker pid=9) INFO 11-30 10:43:19 [gpu_model_runner.py:6582] "
+CAPTURED = PREFIX + "Graph capturing finished in 4 secs, took 0.31 GiB"
+SKIPPED = (
+    PREFIX + "Skipping CUDA graph capture. To turn on CUDA graph capture, ensure `cudagraph_mode` was not"
+    " manually set to `NONE`"
+)
+
+
+@pytest.mark.parametrize(
+    ("mode", "line", "graphs", "name"),
+    [
+        ([2, 1], CAPTURED, True, "full_and_piecewise"),
+        (1, CAPTURED, True, "piecewise"),
+        ([2, 1], "", True, "full_and_piecewise"),  # a line that a later vLLM words otherwise
+        ([2, 1], SKIPPED, False, "eager"),  # the worker gave up what the configuration still shows
+        (0, SKIPPED, False, "eager"),
+        (0, "", False, "eager"),
+    ],
+)
+def test_graphs_on_a_card_are_what_was_captured(mode: object, line: str, graphs: bool, name: str) -> None:
+    found = obtained(*on_a_card(mode), said(line))
+    assert (found.device, found.cuda_graphs, found.graph_mode) == ("cuda", graphs, name)
+    expected = [] if graphs else [("engine_lost_graphs", False)]
+    assert faults(planned(MODEL, "cuda:0"), found, device="cuda:0") == expected
+
+
+def test_lost_graphs_carry_vllms_own_words() -> None:
+    found = obtained(*on_a_card([2, 1]), said(SKIPPED))
+    assert found.why["cuda_graphs"].startswith("Skipping CUDA graph capture.")
+
+
+def test_a_card_that_is_not_there_is_told() -> None:
+    assert ("engine_lost_gpu", "cpu") in faults(planned(MODEL, "cuda:0"), got("graphs"))
+
+
+def test_fp8_is_compared_with_what_the_plan_counted_with() -> None:
+    plan = replace(planned(MODEL, "cuda:0"), quantization="fp8")
+    for name in ("fp8", "fp8_per_tensor"):
+        found = obtained(*on_a_card([2, 1], quantization=name), said(CAPTURED))
+        assert faults(plan, found, device="cuda:0") == []
+    bf16 = obtained(*on_a_card([2, 1]), said(CAPTURED))
+    assert faults(plan, bf16, device="cuda:0") == [("engine_differs_quantization", "bf16")]
+
+
+def test_a_cache_of_another_type_than_asked_is_a_fault() -> None:
+    assert faults(planned(MODEL, cuda_graphs=False, kv_cache_dtype="fp8"), got("eager"), why={}) == [
+        ("engine_differs_kv", "bf16")
+    ]
+
+
+def test_a_shorter_context_than_asked_is_a_fault() -> None:
+    plan = planned(MODEL, cuda_graphs=False, context_length=4096)
+    assert faults(plan, got("eager"), why={}) == [("engine_differs_context", 2048)]
+
+
+def test_what_is_not_there_is_not_guessed() -> None:
+    found = obtained({}, "", Said())
+    assert (found.device, found.dtype, found.kv_dtype, found.context_length) == ("unknown", None, None, None)
+    assert (found.cuda_graphs, found.graph_mode) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (0, "none"),
+        (1, "piecewise"),
+        (2, "full"),
+        ([2, 0], "full_decode_only"),
+        ([2, 1], "full_and_piecewise"),
+        ("CUDAGraphMode.FULL_AND_PIECEWISE", "full_and_piecewise"),
+        ("FULL", "full"),
+        (None, None),
+    ],
+)
+def test_a_graph_mode_has_one_name_however_it_is_written(value: object, name: str | None) -> None:
+    assert graph_mode(value) == name
+
+
+def test_types_have_one_name() -> None:
+    assert [plain_type(name) for name in ("torch.bfloat16", "half", "fp8_e4m3", None)] == [
+        "bf16",
+        "f16",
+        "fp8_e4m3",
+        None,
+    ]
+
+
+def test_labels_of_a_metric_may_hold_quotes() -> None:
+    labels = '{a="1",cache_dtype="fp8",b="say \\"no\\""}'
+    text = f"# HELP vllm:cache_config_info x\nvllm:cache_config_info{labels} 1.0\n"
+    assert cache_config(text) == {"a": "1", "cache_dtype": "fp8", "b": 'say \\"no\\"'}
+    assert cache_config("process_cpu_seconds_total 1.0\n") == {}
