@@ -136,13 +136,12 @@ def _play(paths: Sequence[Path]) -> None:
     async def play() -> None:
         speaker = open_speaker("default", latency_ms=60, on_fault=fault)
         try:
-            await asyncio.sleep(0.3)  # a missing device is told within this time
-            if missing:
-                _say(text("demo_no_speaker", reader_language()))
-                return
-            for path in paths:
+            await asyncio.sleep(0.3)  # a missing device is told within this time, or later on a busy machine
+            for path in () if missing else paths:
                 await speaker.write(resampled(read_wav(path), speaker.rate_hz).samples)
                 await speaker.drained()
+            if missing:
+                _say(text("demo_no_speaker", reader_language()))
         finally:
             await speaker.close()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ondam.cli.differences import differences, short
 from ondam.cli.terminal import as_json, columns, daemon, duration, named, print_json, say
 from ondam.errors import ControlError, JournalError
 from ondam.messages import message, reader_language
@@ -191,7 +192,7 @@ def _group(group: Mapping[str, Any], *, first: bool) -> Iterator[str]:
     yield from ("  " + line for line in _conditions(group))
     if not first and group["differs"]:
         yield "  " + say("report_differs")
-        yield from ("  " + line for line in _differences(group["differs"]))
+        yield from ("  " + line for line in differences(group["differs"]))
     for name, figures in group["populations"].items():
         if figures["turns"] or name == "settled":
             yield ""
@@ -262,19 +263,9 @@ def _engine(engine: Mapping[str, Any]) -> Iterator[str]:
     if engine.get("threads") is not None:
         yield say("report_threads", count=engine["threads"])
     if engine.get("sha256") is not None:
-        yield _short(engine["sha256"])
+        yield short(engine["sha256"])
     if engine.get("outside") and engine.get("model") is None:
         yield say("report_outside")
-
-
-def _short(value: object) -> str:
-    """A hash by its first digits."""
-    shown = str(value)
-    return f"sha256 {shown[:12]}" if len(shown) == 64 else shown
-
-
-def _differences(differs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    return iter(columns([[f"  {one['key']}", f"{one['a']}", "≠", f"{one['b']}"] for one in differs]))
 
 
 def _population(name: str, figures: Mapping[str, Any], drifting: int) -> Iterator[str]:
@@ -347,7 +338,7 @@ def side_by_side(held: Mapping[str, Any]) -> Iterator[str]:
         yield say("report_facts_unknown")
     if held["differs"]:
         yield f"{say('report_differs')} A = {held['a'] or unknown}, B = {held['b'] or unknown}"
-        yield from _differences(held["differs"])
+        yield from differences(held["differs"])
     elif held["facts_known"]:
         yield say("report_same")
     loads = [held["load_average_1min"][side] for side in ("a", "b")]

@@ -84,10 +84,10 @@ def _show(answer: dict[str, Any], json_wanted: bool, *, several: bool) -> None:
     if json_wanted:
         print_json(answer)
         return
-    before = f"{answer['file']}: " if several else ""
     if answer["status"] == "ok":
-        click.echo(before + answer["text"])
+        click.echo((f"{answer['file']}: " if several else "") + answer["text"])
         return
-    click.echo(before + answer["error"]["text"], err=True)
+    told = answer["error"]["text"]  # where it is the daemon's, it does not know the file's name
+    click.echo(told if answer["file"] in told else f"{answer['file']}: {told}", err=True)
     if answer["error"]["next"]:
         click.echo(f"→ {answer['error']['next']}", err=True)

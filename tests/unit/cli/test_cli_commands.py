@@ -242,6 +242,17 @@ async def test_a_file_that_fails_has_an_object_of_its_own_and_the_others_go_on(
     assert (answers[0]["text"], answers[0]["timings"]) == (None, none)
 
 
+async def test_a_file_that_fails_is_named_once_also_where_it_is_the_only_one(
+    ondam: Ondam, daemon: FakeDaemon, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.wav"
+    page.write_text("<html>")
+    for file in (page, tmp_path / "none.wav"):
+        told = (await ondam("transcribe", str(file))).err.splitlines()
+        assert told[0].count(str(file)) == 1
+        assert told[1].startswith("→ ")
+
+
 async def test_transcribe_for_a_person_prints_the_words(
     ondam: Ondam, daemon: FakeDaemon, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from ondam.cli.bench.stored import FORMAT
+from ondam.cli.differences import differences
 from ondam.cli.terminal import as_json, columns, print_json, say
 from ondam.errors import JournalError
 from ondam.messages import Phrase
@@ -88,9 +89,7 @@ def lines(made: Mapping[str, Any], old: str, new: str) -> Iterator[str]:
 
     if made["differs"]:
         yield say("bench_compared_differs", old=old, new=new)
-        yield from columns(
-            [[f"  {one['key']}", f"{one['a']}", "≠", f"{one['b']}"] for one in made["differs"]]
-        )
+        yield from differences(made["differs"])
     else:
         yield say("bench_compared_same", old=old, new=new)
     yield say("bench_compared_pairs" if made["paired_by"] else "bench_compared_runs")

@@ -167,7 +167,7 @@ class Table:
 
         drawn = Drawn(box=None, pad_edge=False)
         for number, title in enumerate(self.titles):
-            drawn.add_column(title, justify="right" if number else "left")
+            drawn.add_column(title, justify="right" if number else "left", overflow="fold")
         for row in self.rows:
             drawn.add_row(*("–" if cell is None else str(cell) for cell in row))
         Console().print(drawn)

@@ -35,11 +35,14 @@ def draw(result: Mapping[str, Any]) -> None:
         row(text("bench_engines", language), figures["engines_own_ms"])
         row(text("bench_answer", language), figures["answer_ms"])
 
+    other = result.get("against")
+    if other is not None:
+        table.add_row(text("bench_side", language, side="A", settings=result["profile"] or "shipped"))
     side(result)
     row(text("bench_raw", language), result["engine_sum_ms"])
-    if (other := result.get("against")) is not None:
+    if other is not None:
         table.add_section()
-        table.add_row(text("bench_against", language, settings=other["profile"] or "shipped"))
+        table.add_row(text("bench_side", language, side="B", settings=other["profile"] or "shipped"))
         side(other)
         if other["engine_sum_ms"]["n"]:
             row(text("bench_raw", language), other["engine_sum_ms"])
@@ -68,9 +71,9 @@ def draw(result: Mapping[str, Any]) -> None:
         console.print(verdict(figure, told), style="bold" if told["verdict"] != "none" else "")
     if (stopped := result.get("stopped")) is not None:
         console.print(text("bench_stopped", language, reason=stopped["text"]), style="red")
-    for figures in (result, other):
+    for name, figures in (("A: ", result), ("B: ", other)):
         for line in _doubts(figures, language) if figures is not None else ():
-            console.print(line, style="yellow")
+            console.print((name if other is not None else "") + line, style="yellow", markup=False)
     if result["raw_failed"]:
         console.print(text("bench_raw_failed", language, count=result["raw_failed"]), style="red")
 
