@@ -12,8 +12,11 @@ from tests.scenarios.house import House
 
 @pytest.fixture(scope="session")
 def resident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    """A daemon in English with the embedded models, without devices, ready."""
-    house = House(tmp_path_factory.mktemp("resident"), {"language": "en"})
+    """A daemon in English with the embedded models, without devices, ready.
+
+    Its answers are short, since they are played in real time.
+    """
+    house = House(tmp_path_factory.mktemp("resident"), {"language": "en", "llm.max_tokens": 32})
     house.open()
     try:
         asyncio.run(house.ready())
