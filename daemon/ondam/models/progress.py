@@ -17,6 +17,8 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from ondam.messages import reader_language, text
+
 
 class Task(Protocol):
     """One thing that takes a while. May be told from any thread."""
@@ -120,8 +122,8 @@ class _LineTask:
 
     def size(self, total: int, done: int = 0) -> None:
         self._done = self._from = done
-        already = f", {_mb(done)} already here" if done else ""
-        self._print(f"{self._name}: {_mb(total)}{already}")
+        code = "models_going_on" if done else "models_begun"
+        self._print(code, total=_mb(total), done=_mb(done))
 
     def advance(self, count: int) -> None:
         self._done += count
@@ -129,9 +131,10 @@ class _LineTask:
     def finish(self) -> None:
         seconds = max(time.monotonic() - self._began, 0.001)
         speed = _mb((self._done - self._from) / seconds)
-        self._print(f"{self._name}: done in {seconds:.1f} s ({speed}/s)")
+        self._print("models_done", seconds=seconds, speed=speed)
 
-    def _print(self, line: str) -> None:
+    def _print(self, code: str, /, **facts: object) -> None:
+        line = text(code, reader_language(), name=self._name, **facts)
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
