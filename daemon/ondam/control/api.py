@@ -1,4 +1,4 @@
-"""What the control API asks of the daemon. Implemented by ``ondam.app``."""
+"""What the control API asks of the daemon. Implemented by ``ondam.assistant``."""
 
 from __future__ import annotations
 
