@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from ondam.places import Places
 from ondam.planner.plan import PlannedEngine
 from ondam.supervisor.family import Identity
@@ -133,9 +135,14 @@ class Launched:
         return self.process.poll() is None
 
     def rss_mib(self) -> float:
-        """Resident memory."""
-        pages = int(Path(f"/proc/{self.pid}/statm").read_text("ascii").split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+        """Resident memory of all its processes."""
+        leader = psutil.Process(self.pid)
+        return sum(each.memory_info().rss for each in (leader, *leader.children(recursive=True))) / 2**20
+
+    def children(self) -> list[psutil.Process]:
+        """What it started, and what those started."""
+        found = psutil.Process(self.pid).children(recursive=True)
+        return [child for child in found if child.name() != "strace"]
 
     def open_sockets(self) -> int:
         """How many sockets it holds, listening ones included."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import click
 
@@ -87,6 +87,8 @@ def _engine(engine: wire.EngineStatus) -> list[str]:
     remarks = [say("cli_spare")] if engine["spare"] else []
     if engine["fit"] not in {"unknown", "as_planned"}:
         remarks.append(named("cli_fit_", engine["fit"]))
+    if engine["outside"]:
+        remarks += _told_by_address(engine["report"] or {})
     if engine["restarts"]:
         remarks.append(say("cli_restarted", count=engine["restarts"]))
     return [
@@ -99,6 +101,19 @@ def _engine(engine: wire.EngineStatus) -> list[str]:
         "–" if engine["rss_mib"] is None else f"{engine['rss_mib']:.0f} MiB",
         ", ".join(remarks),
     ]
+
+
+def _told_by_address(report: Mapping[str, object]) -> list[str]:
+    """What a server that is not ours told when it was asked: little, and not all of them."""
+    versions, tokens, cache = report.get("versions"), report.get("context_length"), report.get("kv_dtype")
+    told = (
+        [f"{name} {version}" for name, version in versions.items()] if isinstance(versions, Mapping) else []
+    )
+    if tokens is not None:
+        told.append(say("cli_outside_context", tokens=tokens))
+    if cache is not None:
+        told.append(say("cli_outside_cache", cache=cache))
+    return told
 
 
 def _watch(json_wanted: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 
-from ondam.clients.json_text import Json, json_object, list_at
+from ondam.clients.json_text import Json, json_object
 from ondam.supervisor.readiness import http
 
 LARGEST = 1024 * 1024
@@ -63,7 +63,8 @@ async def inquire(address: str, model: str) -> Told:
         health = await _status(session, f"{base}/health")
         version = await _object(session, f"{base}/version")
         metrics = await _text(session, f"{base}/metrics")
-    cards = [card for card in list_at(models, "data") if isinstance(card, dict)]
+    data = models.get("data")
+    cards = [card for card in data if isinstance(card, dict)] if isinstance(data, list) else []
     cache = cache_config(metrics)
     return Told(
         models=tuple(name for card in cards if isinstance(name := card.get("id"), str)),

@@ -16,7 +16,7 @@ from ondam.supervisor.stamp import STAMP
 MADE = ("supertonic",)
 """Engines whose model no package registry carries; each has a module here with ``build(folder)``."""
 
-MADE_INSIDE = ("qwen_asr", "qwen_tts")
+MADE_INSIDE = ("qwen_asr", "qwen_tts", "vllm")
 """Likewise; but only the engine's own packages can write one, so its Python runs the module here."""
 
 

@@ -72,6 +72,25 @@ def test_an_engine_that_did_not_get_what_was_asked_for_is_marked(fit: wire.Fit, 
     assert line.rstrip().endswith(said or "182 MiB")
 
 
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        (
+            {"versions": {"vllm": "0.33.0"}, "context_length": 32768, "kv_dtype": "fp8"},
+            "tells nothing of itself, vllm 0.33.0, 32768 tokens of context, key-value cache in fp8",
+        ),
+        ({"context_length": 2048}, "tells nothing of itself, 2048 tokens of context"),
+        (None, "tells nothing of itself"),
+    ],
+)
+def test_what_a_server_by_address_told_is_shown(report: dict[str, object] | None, said: str) -> None:
+    status = FakeDaemon().status()
+    there = {**engine("llama_server"), "name": "http://rack:8000/v1", "outside": True, "fit": "unreported"}
+    status["engines"] = [{**there, "report": report}]  # type: ignore[typeddict-item]
+    (line,) = (line for line in lines(status) if "rack" in line)
+    assert line.rstrip().endswith("182 MiB  " + said)
+
+
 async def test_watching_prints_a_line_for_each_change_until_the_daemon_ends(
     ondam: Ondam, daemon: FakeDaemon
 ) -> None:

@@ -1,0 +1,99 @@
+"""What a language server by address is asked of itself: vLLM's own recorded answers, and servers with less."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from tests.fakes.vllm_program import RECORDINGS
+
+from ondam.errors import EngineError
+from ondam.supervisor.inquiry import Told, cache_config, inquire
+from ondam.supervisor.readiness import NotYet
+
+Answer = tuple[int, bytes]
+Serve = Callable[[Mapping[str, Answer]], Awaitable[str]]
+
+
+@pytest.fixture
+async def serve(tmp_path: Path) -> AsyncIterator[Serve]:
+    runners: list[web.AppRunner] = []
+
+    async def start(routes: Mapping[str, Answer]) -> str:
+        async def handle(request: web.Request) -> web.Response:
+            status, body = routes.get(request.path, (404, b'{"detail":"Not Found"}'))
+            return web.Response(status=status, body=body)
+
+        app = web.Application()
+        app.router.add_get("/{path:.*}", handle)
+        runners.append(web.AppRunner(app))
+        await runners[-1].setup()
+        path = tmp_path / f"{len(runners)}.sock"
+        await web.UnixSite(runners[-1], str(path)).start()
+        return f"unix://{path}"
+
+    yield start
+    for runner in runners:
+        await runner.cleanup()
+
+
+def recorded(case: str, health: int = 200) -> dict[str, Answer]:
+    folder = RECORDINGS / case
+    return {
+        "/v1/models": (200, (folder / "models.json").read_bytes()),
+        "/version": (200, (folder / "version.json").read_bytes()),
+        "/metrics": (200, (folder / "metrics.txt").read_bytes()),
+        "/health": (health, b""),
+    }
+
+
+async def test_a_vllm_tells_version_context_and_cache(serve: Serve) -> None:
+    told = await inquire(await serve(recorded("kv-fp8")), "tiny-qwen3")
+    assert told == Told(("tiny-qwen3",), 2048, True, "0.32.0", "fp8", 1024)
+    assert told.as_report() == {
+        "context_length": 2048,
+        "kv_dtype": "fp8",
+        "kv_blocks": 1024,
+        "versions": {"vllm": "0.32.0"},
+    }
+
+
+async def test_a_cache_in_the_models_own_type_is_not_told(serve: Serve) -> None:
+    assert (await inquire(await serve(recorded("eager")), "")).kv_dtype is None
+
+
+async def test_an_engine_that_died_behind_a_living_server_is_seen(serve: Serve) -> None:
+    # As recorded: 503 from the moment on, for the seconds in which the server itself still lives.
+    health = (RECORDINGS / "core-killed" / "health.txt").read_text().splitlines()
+    assert "health 503" in health[0] and "process None" in health[0]
+    told = await inquire(await serve(recorded("core-killed", health=503)), "tiny-qwen3")
+    assert told.healthy is False
+
+
+async def test_another_models_context_is_not_taken_for_ours(serve: Serve) -> None:
+    assert (await inquire(await serve(recorded("eager")), "other")).context_length is None
+
+
+async def test_what_a_server_does_not_have_is_no_fault(serve: Serve) -> None:
+    told = await inquire(await serve({"/v1/models": (200, b'{"data": [{"id": "m"}]}')}), "m")
+    assert told == Told(("m",))
+    assert told.as_report() is None
+
+
+@pytest.mark.parametrize(
+    "models", [b"", b"[]", b"<html>", b'{"data": {}}', b'{"data": [1, {"id": 2}, {}]}', b'{"data": null}']
+)
+async def test_nonsense_tells_nothing(serve: Serve, models: bytes) -> None:
+    junk = {"/version": (200, b'{"version": 3}'), "/metrics": (200, b"vllm:cache_config_info{oops")}
+    assert await inquire(await serve({"/v1/models": (200, models), **junk}), "m") == Told()
+
+
+async def test_nobody_there_is_not_yet(tmp_path: Path) -> None:
+    with pytest.raises((NotYet, EngineError)):
+        await inquire(f"unix://{tmp_path / 'none.sock'}", "")
+
+
+def test_a_huge_page_is_no_cache() -> None:
+    assert cache_config("x" * 2_000_000) == {}
