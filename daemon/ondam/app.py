@@ -21,6 +21,7 @@ from ondam.models.store import Store
 from ondam.pipeline.silero import Silero
 from ondam.pipeline.smart_turn import SmartTurn
 from ondam.places import Places
+from ondam.planner import measured
 from ondam.planner.choose import choose
 from ondam.planner.facts import Facts
 from ondam.planner.plan import Plan
@@ -56,7 +57,8 @@ def planned_with_facts(config: Config, places: Places) -> tuple[Plan, Facts]:
     store = Store(places.models)
     catalog = Catalog.union(engines, store.imported())
     facts = probe()
-    return choose(facts, config, engines, WholeModels(catalog, store)), facts
+    models, found = WholeModels(catalog, store), measured.load(places)
+    return choose(facts, config, engines, models, measured=found), facts
 
 
 def run(config: Config, places: Places, config_file: Path | None = None) -> int:
@@ -98,6 +100,7 @@ async def _serve(config: Config, places: Places, config_file: Path) -> int:
         started.callback(recorder.close)
         fleet = Fleet(places, config.supervisor, engines)
         started.push_async_callback(fleet.stop)
+        fleet.subscribe(measured.Learning(places, lambda: fleet.crew.plan))
         assistant = Assistant(
             config=config,
             places=places,

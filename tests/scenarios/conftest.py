@@ -16,7 +16,7 @@ def resident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
     Its answers are short, since they are played in real time.
     """
-    house = House(tmp_path_factory.mktemp("resident"), {"language": "en", "llm.max_tokens": 32})
+    house = House(tmp_path_factory.mktemp("resident"), {"language": "en", "llm.max_tokens": "32"})
     house.open()
     try:
         asyncio.run(house.ready())

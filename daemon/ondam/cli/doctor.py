@@ -111,6 +111,7 @@ class Examination:
         from ondam.models.catalog import Catalog, daemon_models
         from ondam.models.lookup import WantedModels
         from ondam.models.store import Store, fault_error
+        from ondam.planner import measured
         from ondam.planner.choose import consider
         from ondam.supervisor.manifest import engine_roots, find_engines
 
@@ -120,7 +121,8 @@ class Examination:
         catalog = Catalog.union(engines, store.imported(broken.append))
         for error in broken:
             yield Finding.of("models", error)
-        plan = consider(facts, config, engines, WantedModels(catalog, store))
+        wanted_models, known = WantedModels(catalog, store), measured.load(self._here)
+        plan = consider(facts, config, engines, wanted_models, measured=known)
         yield from guarded("plan", plan_fit(plan, engines, sight))
         if not self._here.control_socket.exists():
             available = min(psutil.virtual_memory().available / 2**30, facts.ram_gib)

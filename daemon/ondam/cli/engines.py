@@ -233,13 +233,14 @@ def _planned(
     from ondam.models.catalog import Catalog
     from ondam.models.lookup import WantedModels
     from ondam.models.store import Store
+    from ondam.planner import measured
     from ondam.planner.choose import choose
     from ondam.planner.probe import probe
 
     try:
         store = Store(here.models)
         wanted = WantedModels(Catalog.union(found, store.imported()), store)
-        plan = choose(probe(sight()), load(here.config_file), found, wanted)
+        plan = choose(probe(sight()), load(here.config_file), found, wanted, measured=measured.load(here))
     except OndamError:
         if needed:
             raise
@@ -253,13 +254,15 @@ def _launched(found: Mapping[str, EngineFolder], here: Places) -> tuple[PlannedE
     from ondam.models.catalog import Catalog
     from ondam.models.lookup import WholeModels
     from ondam.models.store import Store
+    from ondam.planner import measured
     from ondam.planner.choose import choose
     from ondam.planner.gpus import look
     from ondam.planner.probe import probe
 
     store = Store(here.models)
     models = WholeModels(Catalog.union(found, store.imported()), store)
-    return choose(probe(look()), load(here.config_file), found, models).launched
+    known = measured.load(here)
+    return choose(probe(look()), load(here.config_file), found, models, measured=known).launched
 
 
 def _variant(engine: EngineFolder, sight: Callable[[], Sight]) -> str:

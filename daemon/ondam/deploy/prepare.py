@@ -18,6 +18,7 @@ from ondam.models.progress import Reporter
 from ondam.models.registry import Registry
 from ondam.models.store import Store
 from ondam.places import Places
+from ondam.planner import measured
 from ondam.planner.choose import choose
 from ondam.planner.gpus import look
 from ondam.planner.probe import probe
@@ -43,7 +44,7 @@ def prepare(config: Config, places: Places, reporter: Reporter) -> None:
     store = Store(places.models)
     catalog = Catalog.union(engines, store.imported())
     sight = look()
-    plan = choose(probe(sight), config, engines, WantedModels(catalog, store))
+    plan = choose(probe(sight), config, engines, WantedModels(catalog, store), measured=measured.load(places))
     for planned in plan.launched:
         gate(engines[planned.engine], planned.variant, lambda: sight)
     cards = [*daemon_models()]

@@ -100,3 +100,7 @@ class Plan:
     outside: tuple[OutsideEngine, ...] = ()
     refused: tuple[Refusal, ...] = ()
     """What would be larger and does not fit, and what this machine cannot run."""
+
+    def planned(self, engine: str) -> PlannedEngine | None:
+        """How the engine of this name is launched; None where it is not."""
+        return next((planned for planned in self.launched if planned.engine == engine), None)
