@@ -396,7 +396,7 @@ async def test_a_call_in_words_is_never_spoken_and_told_as_one(
 ) -> None:
     async with server(tmp_path) as llm:
         llm.tokens = list(written)
-        made, clauses, error = await answered(Served(llm.address))
+        _, clauses, error = await answered(Served(llm.address))
         assert clauses == []
         assert error is not None
         assert (error.code, error.facts["tools"]) == ("llm_tool_call", name)

@@ -1,4 +1,4 @@
-"""What a language server by address is asked of itself: vLLM's own recorded answers, and servers with less."""
+"""What a language server by address is asked of itself: vLLM's own recorded answers, and others with less."""
 
 from __future__ import annotations
 
