@@ -18,8 +18,9 @@ from ondam.errors import ConfigError
 def keep(file: Path, values: Mapping[str, Mapping[str, Any]]) -> None:
     """Write ``values`` (``{"llm": {"model": "…"}}``) into ``file``, at once or not at all.
 
-    Makes the file where there is none. Raises ConfigError where it cannot be read, written, or would be no
-    configuration afterwards; it is then as it was.
+    Makes the file where there is none; without values it is only tried whether all that could be done. Raises
+    ConfigError where it cannot be read, written, or would be no configuration afterwards; it is then as it
+    was.
     """
     beside: Path | None = None
     try:
@@ -39,7 +40,8 @@ def keep(file: Path, values: Mapping[str, Mapping[str, Any]]) -> None:
         load(beside)
         if there.exists():
             beside.chmod(there.stat().st_mode & 0o777)
-        beside.replace(there)
+        if values:
+            beside.replace(there)
     except (OSError, UnicodeDecodeError, TOMLKitError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError("switch_not_kept", path=file, reason=reason) from error

@@ -31,6 +31,7 @@ from ondam.dialog.endpointing import NO_DRAFTS, Drafting, Silence, SmartTurn
 from ondam.dialog.events import (
     Answered,
     Asked,
+    EnginesSwitched,
     Event,
     Failed,
     Heard,
@@ -103,6 +104,22 @@ def test_a_pause_below_the_window_does_not_end_the_utterance() -> None:
     state, done = run(fresh(), SpeechStarted(0), Pause(1, 599.9))
     assert isinstance(state.phase, Hearing)
     assert done == [OpenUtterance(ONE)]
+
+
+def test_other_engines_drop_the_draft_and_the_next_pause_begins_one_on_them() -> None:
+    drafting = replace(fresh(), drafting=Drafting(after_ms=64, most=1, take_back_ms=0))
+    state, done = run(drafting, SpeechStarted(0), Pause(1, 64), EnginesSwitched(2), Pause(3, 96))
+    assert done == [OpenUtterance(ONE), Recognize(ONE, A), Cancel(ONE, A), Recognize(ONE, B)]
+    # What comes of the first one after all is nothing to anybody.
+    state, done = run(state, Transcribed(4, A, "old words"), Transcribed(5, B, "words"), Pause(6, 608))
+    assert [action for action in done if isinstance(action, Respond)] == [
+        Respond(ONE, B, "words", (), aloud=True)
+    ]
+
+
+def test_other_engines_are_no_affair_of_an_answer_under_way() -> None:
+    for state in (fresh(), run(fresh(), Asked(0, "q", True))[0], sounding()):
+        assert run(state, EnginesSwitched(9)) == (state, [])
 
 
 def test_no_words_make_no_answer() -> None:
@@ -716,6 +733,7 @@ events = st.one_of(
     st.builds(SpeechStarted, st.sampled_from([0, 1000 * MS, 5000 * MS])),
     st.builds(Pause, st.just(0), st.sampled_from([32.0, 64.0, 192.0, 600.0, 9000.0]), st.booleans()),
     st.just(VoiceFell(0)),
+    st.just(EnginesSwitched(0)),
     st.just(SpeechResumed(0)),
     st.just(SpeechSure(0)),
     st.builds(Judged, st.just(0), turns, st.integers(0, 2), st.sampled_from([0.1, 0.9])),
