@@ -32,6 +32,9 @@ STAGE_OF: dict[str, Stage] = {"hearing": "stt", "answering": "llm", "speaking": 
 ON_REQUEST = {"vllm": "cpu"}
 """Engines whose environment is gigabytes, and its variant here: in the suite where somebody has built it."""
 
+QUICK: dict[str, dict[str, Any]] = {"vllm": {"cuda_graphs": False}}
+"""Options for a processor: there vLLM compiles for minutes, and has no graphs in the end."""
+
 WEIGHTS = (".onnx", ".safetensors")
 """How files of weights end in a model that stands in for a real one."""
 
@@ -132,7 +135,7 @@ def _planned(engine: EngineFolder, model: str, path: Path | None, sha256: str | 
         device="cpu",
         threads=min(2, os.cpu_count() or 1),
         language="en" if "en" in languages else "ko",
-        options=dict(engine.manifest.options),
+        options={**engine.manifest.options, **QUICK.get(engine.name, {})},
     )
 
 

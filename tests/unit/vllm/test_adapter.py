@@ -173,15 +173,32 @@ def test_asked_to_end_it_ends_with_all_of_vllm(start: Callable[..., Adapter], nu
     assert not adapter.socket.exists()
 
 
-def test_killed_it_takes_the_server_with_it(start: Callable[..., Adapter]) -> None:
+def test_killed_it_takes_all_of_vllm_with_it(start: Callable[..., Adapter]) -> None:
     adapter = start().ready()
     (server,) = psutil.Process(adapter.process.pid).children()
     core = adapter.core()
     adapter.process.kill()
-    try:
-        adapter.until(lambda: gone(server))
-    finally:
-        core.kill()  # the supervisor's part: it knows it by its mark
+    adapter.until(lambda: gone(server) and gone(core))
+
+
+def test_killed_while_vllm_loads_it_takes_all_of_it_with_it(start: Callable[..., Adapter]) -> None:
+    adapter = start(loads=True)
+    adapter.until(adapter.note.exists)
+    adapter.until(adapter.note.read_text)
+    (server,) = psutil.Process(adapter.process.pid).children()
+    core = adapter.core()
+    adapter.process.kill()
+    adapter.until(lambda: gone(server) and gone(core))
+
+
+def test_asked_to_end_while_vllm_loads_it_ends(start: Callable[..., Adapter]) -> None:
+    adapter = start(loads=True)
+    adapter.until(adapter.note.exists)
+    adapter.until(adapter.note.read_text)
+    core = adapter.core()
+    adapter.process.terminate()
+    assert adapter.process.wait(2) == 0
+    adapter.until(lambda: gone(core))
 
 
 def test_vllm_that_ends_while_loading_is_told_with_its_status(start: Callable[..., Adapter]) -> None:

@@ -1,7 +1,8 @@
 """``vllm serve``: takes the real arguments, says what a recorded run said, and answers as the recording does.
 
-``FAKE_VLLM`` is a JSON object: ``recording`` (folder), ``ends`` (status to end with while loading), ``file``
-(gets the arguments and the core's process id). The engine core is a process of its own: when it is killed,
+``FAKE_VLLM`` is a JSON object: ``recording`` (folder), ``ends`` (status to end with while loading),
+``loads`` (without end), ``file`` (gets the arguments and the core's process id). The engine core is a
+process of its own: when it is killed,
 ``/health`` is 503 and the server lives on, as vLLM's does for seconds.
 """
 
@@ -113,7 +114,8 @@ async def serve(given: Any, told: dict[str, Any], core: subprocess.Popen[bytes])
         sys.stdout.buffer.flush()
         if "ends" in told:
             os._exit(told["ends"])
-        ready.set()
+        if not told.get("loads"):
+            ready.set()
         await asyncio.Event().wait()
 
 
