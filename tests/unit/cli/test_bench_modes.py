@@ -12,6 +12,7 @@ from tests.unit.cli.conftest import Ondam
 from tests.unit.control.fake_daemon import FakeDaemon
 
 from ondam.audio import write_wav
+from ondam.cli.bench.modes import Table
 from ondam.config import load
 from ondam.deploy import prepare
 from ondam.measure import concurrency
@@ -104,3 +105,14 @@ async def test_a_table_for_each_step_is_drawn_for_people(daemon: FakeDaemon, ond
     assert done.code == 0, done.err
     assert "640" in done.out
     assert "goes on scaling" in done.out
+
+
+def test_a_table_breaks_its_titles_between_words_and_no_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    Table(["sessions", "waits for STT p50, p90", "MiB"], [[1, "8, 9", 98.5], [16, "105, 1780", None]]).print()
+    assert capsys.readouterr().out.splitlines() == [
+        "          waits for",
+        "           STT p50,",
+        "sessions        p90   MiB",
+        "1              8, 9  98.5",
+        "16        105, 1780     –",
+    ]

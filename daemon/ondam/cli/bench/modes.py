@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import click
+
 from ondam.cli.bench.started import Wanted
-from ondam.cli.terminal import print_json
+from ondam.cli.terminal import columns, print_json, width
 from ondam.messages import reader_language, text
 from ondam.places import Places, places
 
@@ -161,13 +163,30 @@ class Table:
     rows: list[Sequence[object]] = field(default_factory=list)
 
     def print(self) -> None:
-        """On stdout; what is not known is a dash."""
-        from rich.console import Console
-        from rich.table import Table as Drawn
+        """On stdout; what is not known is a dash. Titles are broken between words, figures never."""
+        rows = [["–" if cell is None else str(cell) for cell in row] for row in self.rows]
+        heads = [
+            _broken(title, [row[number] for row in rows]) if number else [title]
+            for number, title in enumerate(self.titles)
+        ]
+        deepest = max(map(len, heads))
+        titles = [list(line) for line in zip(*(_lowered(head, deepest) for head in heads), strict=True)]
+        for line in columns([*titles, *rows], right=range(1, len(heads))):
+            click.echo(line)
 
-        drawn = Drawn(box=None, pad_edge=False)
-        for number, title in enumerate(self.titles):
-            drawn.add_column(title, justify="right" if number else "left", overflow="fold")
-        for row in self.rows:
-            drawn.add_row(*("–" if cell is None else str(cell) for cell in row))
-        Console().print(drawn)
+
+def _broken(title: str, cells: Sequence[str]) -> list[str]:
+    """``title`` in lines no wider than its longest word, or than the widest of ``cells``."""
+    most = max(map(width, [*title.split(), *cells]))
+    lines = [""]
+    for word in title.split():
+        longer = f"{lines[-1]} {word}".lstrip()
+        if width(longer) > most:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
+
+
+def _lowered(lines: Sequence[str], height: int) -> list[str]:
+    return [*[""] * (height - len(lines)), *lines]
