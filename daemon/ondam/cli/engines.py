@@ -200,7 +200,7 @@ def logs(name: str, lines: int, of_build: bool, json_wanted: bool) -> None:
 
     here = places()
     _engine(name, _engines(here))
-    path = _build_log(here, name) if of_build else here.logs / f"engine-{name}.log"
+    path = _build_log(here, name) if of_build else _log(here, name)
     if not path.exists():
         raise EngineError("engine_log_missing", engine=name, path=path)
     found = tail(path, lines)
@@ -209,6 +209,14 @@ def logs(name: str, lines: int, of_build: bool, json_wanted: bool) -> None:
         return
     for line in found:
         click.echo(line)
+
+
+def _log(here: Places, name: str) -> Path:
+    """Where it wrote last: one that took over from another (`ondam switch`) has a log beside that one's."""
+    first, second = here.logs / f"engine-{name}.log", here.logs / f"engine-{name}-b.log"
+    if not second.exists():
+        return first
+    return max((path for path in (first, second) if path.exists()), key=lambda path: path.stat().st_mtime)
 
 
 def _engines(here: Places) -> dict[str, EngineFolder]:

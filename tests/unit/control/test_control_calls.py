@@ -39,6 +39,7 @@ async def test_each_command_reaches_the_daemon_with_its_arguments(client: Client
     await client.stop_speaking()
     assert [t["id"] for t in await client.turns(1)] == [3]
     await client.restart_engine("faster_whisper")
+    assert (await client.switch({"llm.model": "other"}, keep=True))["kept"]
     assert await client.engine_log("faster_whisper", 5) == "loaded\nready\n"
     await client.shutdown()
     assert daemon.asked == [
@@ -53,6 +54,7 @@ async def test_each_command_reaches_the_daemon_with_its_arguments(client: Client
         ("stop_speaking",),
         ("turns", 1),
         ("restart_engine", "faster_whisper"),
+        ("switch", {"llm.model": "other"}, True),
         ("engine_log", "faster_whisper", 5),
         ("shutdown",),
     ]
