@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import aiohttp
@@ -53,23 +53,28 @@ class Told:
         return told or None
 
 
-async def inquire(address: str, model: str) -> Told:
+async def inquire(address: str, model: str, known: Told | None = None) -> Told:
     """What the server at ``address`` tells. ``model``: the one that is asked for, or empty.
 
+    ``known``: what it told before. While its models and its health stay the same, that is all it is asked.
     Raises NotYet when nobody listens, EngineError for an answer that is none. Waits without bound.
     """
     async with http(address) as (session, base):
         models = await _object(session, f"{base}/v1/models")
         health = await _status(session, f"{base}/health")
+        data = models.get("data")
+        cards = [card for card in data if isinstance(card, dict)] if isinstance(data, list) else []
+        told = Told(
+            models=tuple(name for card in cards if isinstance(name := card.get("id"), str)),
+            context_length=_context(cards, model),
+            healthy={200: True, 500: False, 503: False}.get(health),
+        )
+        if known is not None and told == replace(known, version=None, kv_dtype=None, kv_blocks=None):
+            return known
         version = await _object(session, f"{base}/version")
-        metrics = await _text(session, f"{base}/metrics")
-    data = models.get("data")
-    cards = [card for card in data if isinstance(card, dict)] if isinstance(data, list) else []
-    cache = cache_config(metrics)
-    return Told(
-        models=tuple(name for card in cards if isinstance(name := card.get("id"), str)),
-        context_length=_context(cards, model),
-        healthy={200: True, 500: False, 503: False}.get(health),
+        cache = cache_config(await _text(session, f"{base}/metrics"))
+    return replace(
+        told,
         version=said if isinstance(said := version.get("version"), str) else None,
         kv_dtype=None if (kind := cache.get("cache_dtype")) in {None, "auto"} else kind,
         kv_blocks=int(blocks) if (blocks := cache.get("num_gpu_blocks", "")).isdecimal() else None,

@@ -102,7 +102,7 @@ class Outside:
     async def _ask(self) -> Fault | None:
         """Of a language server that answers: what it tells of itself, and whether it says that it is ill."""
         address = self.planned.address
-        asking = inquire(address, self.planned.model)
+        asking = inquire(address, self.planned.model, self._told if self.state == "ready" else None)
         try:
             self._told = await within(self._clock, self._config.ping_timeout_s, asking)
         except (NotYet, EngineError, TimeoutError):

@@ -72,6 +72,17 @@ async def test_an_engine_that_died_behind_a_living_server_is_seen(serve: Serve) 
     assert told.healthy is False
 
 
+async def test_the_rest_is_asked_once_while_nothing_changes(serve: Serve) -> None:
+    routes = recorded("kv-fp8")
+    address = await serve(routes)
+    known = await inquire(address, "tiny-qwen3")
+    del routes["/version"], routes["/metrics"]  # a second question would find nothing
+    assert await inquire(address, "tiny-qwen3", known) == known
+    routes["/health"] = (503, b"")
+    ill = await inquire(address, "tiny-qwen3", known)
+    assert (ill.healthy, ill.version) == (False, None)
+
+
 async def test_another_models_context_is_not_taken_for_ours(serve: Serve) -> None:
     assert (await inquire(await serve(recorded("eager")), "other")).context_length is None
 
