@@ -475,7 +475,9 @@ class Assistant:
 
     async def warm_up(self, crew: Crew, stages: frozenset[Stage]) -> None:
         """Let engines that do not serve yet compute what the next turn will ask first."""
-        if "llm" in stages and self._session is not None:
+        if "llm" in stages and self._session is not None and (engine := crew.engine("llm")) is not None:
+            # With the conversation: what is prepared for a first question would only take its place.
+            self._prepared[engine.name] = engine.pid
             await self._session.compute_ahead(self._engines.of(crew))
 
     def switched(self, config: Config, stages: frozenset[Stage]) -> None:
@@ -485,9 +487,10 @@ class Assistant:
         measure = config.measure
         self._summary_before = self._summary
         self._summary = Summary(Steadiness(measure.steady_turns, measure.steady_within))
-        for name in [key for key in self._faults if key.startswith("engine:")]:
-            if name.split(":")[1] not in {engine.name for engine in self._fleet.status()}:
-                self._cleared(name)
+        serving = [f"engine:{engine.name}" for engine in self._fleet.status()]
+        for key in [key for key in self._faults if key.startswith("engine:")]:
+            if not any(key == name or key.startswith(f"{name}:") for name in serving):
+                self._cleared(key)
         for session in tuple(self._conversations):
             session.engines_switched()
         if "tts" in stages and self._fleet.crew.engine("tts") and not self._fleet.crew.switching:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -57,8 +58,13 @@ def _asked(wanted: Sequence[str]) -> dict[str, str]:
         if not (equals and value) or key not in KEYS:
             problem = say("cli_switch_wanted", known=", ".join(KEYS), given=given)
             raise click.UsageError(problem, click.get_current_context())
-        asked[key] = value
+        asked[key] = _from_here(value) if key.endswith(".model") else value
     return asked
+
+
+def _from_here(model: str) -> str:
+    """A file is meant as seen from here, and not from where the daemon was started."""
+    return str(Path(model).expanduser().absolute()) if "/" in model or model.endswith(".gguf") else model
 
 
 async def _with_progress(client: Client, asked: Mapping[str, str], *, keep: bool, shown: bool) -> wire.Switch:

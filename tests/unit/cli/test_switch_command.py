@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,14 @@ async def test_a_stage_alone_means_its_model(ondam: Ondam, daemon: FakeDaemon) -
     assert done.code == 0
     assert daemon.asked == [("switch", {"llm.model": "qwen3-8b", "tts.engine": "supertonic"}, False)]
     assert "--keep" in done.out
+
+
+async def test_a_file_is_meant_as_seen_from_where_the_command_is_typed(
+    ondam: Ondam, daemon: FakeDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    await ondam("switch", "llm=weights.gguf")
+    assert daemon.asked == [("switch", {"llm.model": str(tmp_path / "weights.gguf")}, False)]
 
 
 async def test_json_is_what_the_daemon_says(ondam: Ondam, daemon: FakeDaemon) -> None:
