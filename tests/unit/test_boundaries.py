@@ -24,6 +24,7 @@ IO = {
 PURE = [
     *sorted((DAEMON / "dialog").glob("*.py")),
     *sorted((DAEMON / "speech").rglob("*.py")),
+    DAEMON / "planner/changeover.py",
     DAEMON / "supervisor/restart.py",
     DAEMON / "journal/modes.py",
     DAEMON / "journal/steady.py",
