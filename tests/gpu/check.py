@@ -33,11 +33,12 @@ STEPS = {
     "facts": 60.0,
     "sessions:cpu": 40.0,
     "sessions:cuda": 60.0,
-    "sessions:tensorrt": 120.0,
     "speech:cpu": 60.0,
     "speech:cuda": 60.0,
     "warming": 180.0,
     "speech:tensorrt": 60.0,
+    "sessions:tensorrt": 60.0,
+    "equipment:vllm": 100.0,
     "language:fp8": 160.0,
     "language:eager": 100.0,
     "memory": 10.0,
@@ -64,7 +65,7 @@ class Run:
         """Every step; the exit code."""
         self.conditions = conditions(self.given)
         for name, limit_s in STEPS.items():
-            if wanted and name not in wanted and name.partition(":")[0] not in (*wanted, "equipment"):
+            if not asked_for(name, wanted):
                 continue
             left_s = self.limit_s - (time.monotonic() - self.began)
             if left_s < LEAST_S:
@@ -72,7 +73,7 @@ class Run:
             else:
                 print(f"== {name} (at most {min(limit_s, left_s):.0f} s)", flush=True)
                 found, took = run(name, replace(self.given, earlier=self.steps), min(limit_s, left_s))
-            if name == "equipment":
+            if name.startswith("equipment"):
                 self.given = equipment.equipped(self.given, found)
             self.tell(name, found, took)
         return self.end()
@@ -116,6 +117,13 @@ class Run:
         beside = self.out.with_name(f"{self.out.name}.new")
         beside.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", "utf-8")
         beside.replace(self.out)
+
+
+def asked_for(name: str, wanted: Sequence[str]) -> bool:
+    """Whether ``name`` is asked for (as all are, if none is), or makes what one of those needs."""
+    if name == "equipment:vllm":
+        return not wanted or any(each.startswith("language") for each in wanted)
+    return not wanted or name == "equipment" or name in wanted or name.partition(":")[0] in wanted
 
 
 def conditions(given: Given) -> dict[str, Any]:

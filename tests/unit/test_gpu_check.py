@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.gpu import carry
-from tests.gpu.check import STEPS, WHOLE_S, Run
+from tests.gpu.check import STEPS, WHOLE_S, Run, asked_for
 from tests.gpu.step import ROOT, Found, Given, run, watched
 from tests.gpu.steps import facts, language, memory, sessions, speech
 
@@ -77,6 +77,21 @@ def test_what_was_found_is_written_after_every_step_and_decides_the_exit_code(
     told = json.loads(check.out.read_text("utf-8"))
     assert told["verdict"] == "differs"
     assert [step["status"] for step in told["steps"].values()] == ["held", "skipped", "differs"]
+
+
+def test_what_a_step_needs_is_made_where_it_is_asked_for_alone() -> None:
+    assert [name for name in STEPS if asked_for(name, ["facts", "sessions:cuda"])] == [
+        "equipment",
+        "facts",
+        "sessions:cuda",
+    ]
+    assert [name for name in STEPS if asked_for(name, ["language"])] == [
+        "equipment",
+        "equipment:vllm",
+        "language:fp8",
+        "language:eager",
+    ]
+    assert all(asked_for(name, []) for name in STEPS)
 
 
 def test_a_step_is_not_begun_when_the_time_is_over(given: Given, tmp_path: Path) -> None:
@@ -206,7 +221,7 @@ def answered(**others: Any) -> dict[str, Any]:
         "graph_mode": "full_and_piecewise",
         "weight_loads": 1,
     }
-    return {"report": {**report, **others}, "pieces": [5, 5]}
+    return {"report": {**report, **others}, "said": ["Seoul.", "Seoul."]}
 
 
 def test_fp8_with_graphs_holds_and_eager_must_be_told() -> None:

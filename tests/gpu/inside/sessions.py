@@ -38,6 +38,9 @@ def main() -> None:
                 "trt_engine_cache_enable": 1,
                 "trt_engine_cache_path": given["cache"],
                 "trt_engine_cache_prefix": name,
+                "trt_timing_cache_enable": 1,
+                "trt_timing_cache_path": given["cache"],
+                "trt_fp16_enable": 0,
             }
         how: dict[str, Any] = {"threads": given["threads"], "provider_options": options}
         shape = profiles.inputs(name, profiles.TYPICAL, sound.width, style)

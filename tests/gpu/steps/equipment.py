@@ -34,20 +34,26 @@ NEEDED = ("click", "filelock", "numpy", "platformdirs", "psutil", "pydantic", "p
 """Modules that ``ondam plan`` imports."""
 
 
-def check(given: Given) -> Found:
-    """Builds what was carried. A step: ``facts`` are the fields of Given that it found."""
-    kit = Kit(given, dict(given.pythons))
-    for name in NAMES:
+def check(given: Given, which: str = "") -> Found:
+    """Builds what was carried: what all steps need, or ``vllm``, which is gigabytes and comes late.
+
+    A step: ``facts`` are the fields of Given that it found.
+    """
+    kit = Kit(given, dict(given.pythons), dict(given.models), given.tensorrt)
+    for name in ("vllm",) if which else ("ondam", "supertonic"):
         if name not in kit.pythons:
             kit.python(name)
-    kit.models()
-    kit.find_tensorrt()
+    if which:
+        kit.language_model()
+    else:
+        kit.voice()
+        kit.find_tensorrt()
     for name, python in sorted(kit.pythons.items()):
         print(f"{name}: {python}")
     for line in kit.lacking:
         print(f"not here: {line}")
     needed = [f"{name} cannot be checked: {why}" for name, why in kit.broken.items()]
-    if "supertonic" not in kit.pythons and "supertonic" not in kit.broken:
+    if not which and "supertonic" not in kit.pythons and "supertonic" not in kit.broken:
         needed.append("no environment of supertonic: nothing of it can be checked")
     return Found(
         needed,
@@ -61,13 +67,13 @@ def check(given: Given) -> Found:
 
 
 def equipped(given: Given, found: Found) -> Given:
-    """``given`` with what was found."""
+    """``given`` with what was found, which may be nothing where the step was ended."""
     facts = found.facts
     return replace(
         given,
-        pythons=facts.get("pythons", {}),
-        models=facts.get("models", {}),
-        tensorrt=facts.get("tensorrt", ""),
+        pythons=facts.get("pythons", given.pythons),
+        models=facts.get("models", given.models),
+        tensorrt=facts.get("tensorrt", given.tensorrt),
     )
 
 
@@ -191,8 +197,8 @@ class Kit:
             place.chmod(place.stat().st_mode | stat.S_IXUSR)
         return str(place)
 
-    def models(self) -> None:
-        """Stand-ins: those carried, or made here."""
+    def voice(self) -> None:
+        """Supertonic's stand-in: carried, or made here."""
         carried = Path(self.given.carry) / STANDIN
         if carried.is_dir():
             self.model_folders["supertonic"] = str(carried)
@@ -203,6 +209,9 @@ class Kit:
             self.model_folders["supertonic"] = str(made)
         else:
             self.lacking.append("stand-in for Supertonic's model")
+
+    def language_model(self) -> None:
+        """A checkpoint that was carried, or a small one made by vLLM's own packages."""
         weights = Path(self.given.carry) / WEIGHTS
         if (weights / "config.json").is_file():
             self.model_folders["vllm"] = str(weights)

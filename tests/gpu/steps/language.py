@@ -49,13 +49,14 @@ def check(given: Given, kind: str) -> Found:
         "options": options,
         "first_token_ms": distribution([first for first, _, _ in answers]),
         "answer_ms": distribution([whole for _, whole, _ in answers]),
-        "pieces": [pieces for _, _, pieces in answers],
+        "said": [said for _, _, said in answers],
         "weights_mib": weights_mib(Path(given.models["vllm"])),
         "used_mib": {"before": before, "ready": ready, "behind": card.used_mib(given)},
     }
     report = engine.report
     told = {key: report.get(key) for key in ("device", "dtype", "quantization", "cuda_graphs", "graph_mode")}
     print(f"ready after {facts['ready_s']} s; {told}")
+    print(f"it says: {facts['said'][0]!r}")
     return Found(judged(kind, facts) if on_card else [], facts=facts)
 
 
@@ -74,7 +75,7 @@ def judged(kind: str, facts: dict[str, Any]) -> list[str]:
         found.append(f"eager is not told: {report.get('cuda_graphs')}, {report.get('graph_mode')}")
     if report["weight_loads"] != 1:
         found.append(f"weights were loaded {report['weight_loads']} times")
-    if not all(facts["pieces"]):
+    if not all(facts["said"]):
         found.append("an answer was empty")
     return found
 
