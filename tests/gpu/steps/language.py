@@ -12,7 +12,7 @@ from tests.gpu.step import Found, Given
 from tests.gpu.steps.speech import distribution
 
 READY_S = {"fp8": 140.0, "eager": 100.0}
-"""A small model. The first start compiles and captures; less than the step's limit, so that it is told why."""
+"""A small model. The first start compiles and captures. Less than its step has, so that it is told why."""
 
 KV_BYTES = 256 * 1024 * 1024
 
