@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import click
 
 from ondam.cli.terminal import as_json, print_json, say
+from ondam.errors import ModelError
 from ondam.places import places
 
 
@@ -20,11 +22,17 @@ def command() -> None:
 @command.command()
 @as_json
 def check(json_wanted: bool) -> None:
-    """Report every problem of config.toml at once, with the nearest valid name."""
+    """Report every problem of config.toml at once, with the nearest valid name.
+
+    Also engines that do not exist, addresses that are none, and what this machine cannot run.
+    """
+    from ondam.app import planned
     from ondam.config import load
 
-    path = places().config_file
-    load(path)
+    here = places()
+    path = here.config_file
+    with suppress(ModelError):  # weights that are not here yet are no fault of the configuration
+        planned(load(path), here)
     if json_wanted:
         print_json({"path": str(path), "exists": path.exists(), "ok": True})
     else:

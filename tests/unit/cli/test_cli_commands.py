@@ -307,6 +307,18 @@ async def test_config_check_reports_every_problem_and_exits_with_3(ondam: Ondam,
     assert 'did you mean "llm.max_tokens"' in done.err
 
 
+async def test_config_check_refuses_what_the_daemon_would_refuse(ondam: Ondam, home: Path) -> None:
+    file = home / "config" / "config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('[tts]\nengine = "pipper"\n[llm]\nurl = "ftp://x"\n')
+    done = await ondam("config", "check")
+    assert done.code == 3
+    assert 'did you mean "piper"' in done.err
+    assert "ftp://x" in done.err
+    file.write_text('[tts]\nengine = "piper"\n')  # whose voice is not here yet
+    assert (await ondam("config", "check")).code == 0
+
+
 async def test_config_show_marks_what_was_changed_and_is_toml(ondam: Ondam, home: Path) -> None:
     import tomllib
 
