@@ -16,7 +16,7 @@ from typing import Any, Protocol, cast
 
 import psutil
 
-from ondam import __version__, messages
+from ondam import __version__
 from ondam.audio import (
     NoMicrophone,
     WavMicrophone,
@@ -35,6 +35,7 @@ from ondam.control import wire
 from ondam.control.api import ChatAnswer
 from ondam.control.events import Broadcast
 from ondam.control.metrics import Metrics
+from ondam.control.shapes import engine_shape, fault_shape, switch_shape
 from ondam.conversation import for_conversation
 from ondam.dialog.attention import Attention
 from ondam.dialog.history import History
@@ -244,14 +245,16 @@ class Assistant:
 
     # What the control API asks.
 
-    def status(self) -> wire.Status:
-        """Everything at this moment."""
+    def status(self, language: Language | None = None) -> wire.Status:
+        """Everything at this moment, in ``language``, by default the daemon's."""
+        language = language or self.language
         if self._recorder.lost and "journal" not in self._faults:
             self._fault(
                 "journal",
                 Fault("journal_turns_lost", {"count": self._recorder.lost, "path": self._places.journal}),
             )
         fits = {engine.fit for engine in self._fleet.status()}
+        last = self._switching.last
         return {
             "version": __version__,
             "pid": os.getpid(),
@@ -262,14 +265,14 @@ class Assistant:
             "language": self.language,
             "microphone": self._device("microphone"),
             "speaker": self._device("speaker"),
-            "engines": [self._engine(engine) for engine in self._fleet.status()],
+            "engines": [engine_shape(engine, language) for engine in self._fleet.status()],
             "fit": next((fit for fit in wire.WORST_FIRST if fit in fits), "unknown"),
-            "faults": [self._wire_fault(fault, since) for fault, since in self._faults.values()],
+            "faults": [fault_shape(fault, language, since) for fault, since in self._faults.values()],
             "turns": self._turns,
             "last_turn": cast(wire.Turn | None, self._last_turn),
             "report": self._summary.as_json(),
             "conditions": self.conditions(),
-            "switch": self._wire_switch(self._switching.last),
+            "switch": None if last is None else switch_shape(last, language),
         }
 
     def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[wire.Event]]:
@@ -469,7 +472,7 @@ class Assistant:
     async def switch(self, wanted: Mapping[str, str], keep: bool) -> wire.Switch:
         """Change the plan; returns when that is done. Goes on to its end when the caller leaves."""
         self._conversation()
-        return self._wire_switch_of(await self._switching.switch(wanted, kept=keep))
+        return switch_shape(await self._switching.switch(wanted, kept=keep), self.language)
 
     # What the switching asks.
 
@@ -500,26 +503,11 @@ class Assistant:
 
     def tell(self, switch: Switch) -> None:
         """The change is so far now."""
-        self._broadcast.publish({"type": "switch", "switch": self._wire_switch_of(switch)})
+        self._broadcast.publish({"type": "switch", "switch": switch_shape(switch, self.language)})
 
     def _broadcast_state(self) -> None:
         name = self._session.name if self._session else ""
         self._broadcast.publish({"type": "state", "session": name, "state": self._state()})
-
-    def _wire_switch(self, switch: Switch | None) -> wire.Switch | None:
-        return None if switch is None else self._wire_switch_of(switch)
-
-    def _wire_switch_of(self, switch: Switch) -> wire.Switch:
-        return {
-            "state": switch.state,
-            "wanted": dict(switch.wanted),
-            "since": switch.since,
-            "stages": list(switch.stages),
-            "beside": switch.beside,
-            "short": [phrase.in_language(self.language) for phrase in switch.short],
-            "kept": switch.kept,
-            "fault": None if switch.fault is None else self._wire_fault(switch.fault),
-        }
 
     async def engine_log(self, name: str, lines: int) -> str:
         """The last lines of the engine's log."""
@@ -602,33 +590,6 @@ class Assistant:
             return {"name": spec, "state": "muted"}
         return {"name": name, "state": "missing" if which in self._faults else "ok"}
 
-    def _engine(self, engine: EngineStatus) -> wire.EngineStatus:
-        return {
-            "name": engine.name,
-            "stage": engine.stage,
-            "state": engine.state,
-            "pid": engine.pid,
-            "loads": engine.loads,
-            "device": engine.device,
-            "model": engine.model,
-            "rss_mib": engine.rss_mib,
-            "restarts": engine.restarts,
-            "uptime_s": round(engine.uptime_s, 1),
-            "spare": engine.spare,
-            "outside": engine.outside,
-            "policy": engine.policy,
-            "fit": engine.fit,
-            "faults": [self._wire_fault(fault) for fault in engine.faults],
-            "report": engine.report,
-        }
-
-    def _wire_fault(self, fault: Fault, since: str | None = None) -> wire.Fault:
-        told = messages.message(fault.code, self.language, **fault.facts)
-        made: wire.Fault = {"code": told.code, "text": told.text, "next": told.next}
-        if since:
-            made["since"] = since
-        return made
-
     def _wire_turn(self, turn: Turn) -> wire.Turn:
         return cast(wire.Turn, turn.as_json())
 
@@ -657,7 +618,7 @@ class Assistant:
     def _engine_changed(self, change: Change) -> None:
         self._conditions = None
         engine = change.status
-        self._broadcast.publish({"type": "engine", "engine": self._engine(engine)})
+        self._broadcast.publish({"type": "engine", "engine": engine_shape(engine, self.language)})
         key = f"engine:{engine.name}"
         if engine.state == "ready":
             self._cleared(key)
@@ -706,12 +667,12 @@ class Assistant:
 
     def _fault(self, key: str, fault: Fault) -> None:
         self._faults[key] = (fault, datetime.now(UTC).isoformat(timespec="seconds"))
-        told = self._wire_fault(*self._faults[key])
+        told = fault_shape(fault, self.language, self._faults[key][1])
         log.warning("%s", told["text"])
         self._broadcast.publish({"type": "fault", "fault": told})
 
     def _notice(self, told: Fault) -> None:
-        log.info("%s", self._wire_fault(told)["text"])
+        log.info("%s", fault_shape(told, self.language)["text"])
         name = self._session.name if self._session else ""
         self._broadcast.publish({"type": "notice", "session": name, "code": told.code})
 

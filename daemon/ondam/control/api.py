@@ -28,8 +28,8 @@ class ChatAnswer:
 class Daemon(Protocol):
     """Every call that may wait is cancelled when its caller leaves. All may raise OndamError."""
 
-    def status(self) -> Status:
-        """Everything at this moment."""
+    def status(self, language: Language | None = None) -> Status:
+        """Everything at this moment, its texts in ``language``, by default the daemon's."""
 
     def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
         """A snapshot, then changes. Ends when the daemon ends; ControlError when the reader is too slow."""

@@ -42,7 +42,8 @@ class Calls:
 
     async def status(self, request: web.Request) -> web.StreamResponse:
         """``wire.STATUS``."""
-        return web.json_response(self._daemon.status())
+        told = "Accept-Language" in request.headers
+        return web.json_response(self._daemon.status(body.reader(request) if told else None))
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """``wire.EVENTS``. What a subscriber sends is ignored; a frame over 4 KiB closes it."""

@@ -120,6 +120,8 @@ class FakeDaemon:
     mode: wire.Mode = "open"
     pressed: bool = False
     microphone: wire.Device = field(default_factory=lambda: wire.Device(name="내장 마이크", state="ok"))
+    read_in: list[Language | None] = field(default_factory=list)
+    """Languages that the status was asked in."""
 
     async def _note(self, *call: object) -> None:
         self.asked.append(call)
@@ -132,7 +134,8 @@ class FakeDaemon:
                 self.cancelled.set()
                 raise
 
-    def status(self) -> wire.Status:
+    def status(self, language: Language | None = None) -> wire.Status:
+        self.read_in.append(language)
         return {
             "version": "0.1.0",
             "pid": 77,

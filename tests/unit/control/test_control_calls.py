@@ -7,6 +7,7 @@ import io
 import wave
 from pathlib import Path
 
+import aiohttp
 import numpy as np
 import pytest
 from tests.unit.control.fake_daemon import FakeDaemon, turn, until
@@ -17,7 +18,7 @@ from ondam.control.failure import status_of
 from ondam.control.server import Server
 from ondam.errors import AudioError, ConfigError, ControlError, EngineError, OndamError
 from ondam.messages import Phrase, Phrases
-from ondam.types import Audio
+from ondam.types import Audio, Language
 
 
 def wav(samples: int = 1600, rate_hz: int = 16_000) -> bytes:
@@ -26,6 +27,19 @@ def wav(samples: int = 1600, rate_hz: int = 16_000) -> bytes:
 
 async def test_status_arrives_as_the_daemon_gave_it(client: Client, daemon: FakeDaemon) -> None:
     assert await client.status() == daemon.status()
+
+
+async def test_the_status_is_told_in_the_readers_language_and_else_in_the_daemons(
+    server: Server, socket_path: Path, daemon: FakeDaemon
+) -> None:
+    languages: tuple[Language, ...] = ("ko", "en")
+    for language in languages:
+        async with Client(socket_path, language) as client:
+            await client.status()
+    connector = aiohttp.UnixConnector(str(socket_path))
+    async with aiohttp.ClientSession("http://ondam", connector=connector) as other:
+        await other.get("/api/status")
+    assert daemon.read_in == [*languages, None]
 
 
 async def test_each_command_reaches_the_daemon_with_its_arguments(client: Client, daemon: FakeDaemon) -> None:
