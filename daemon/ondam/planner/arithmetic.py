@@ -18,6 +18,10 @@ GIB = 2**30
 KV_UNKNOWN = 147_456
 """Bytes a token where nobody wrote it down: 144 KiB, what Qwen3-4B and 8B take, and more than most others."""
 
+CACHE_FLOOR_GIB = 1.0
+"""What an engine that is told its cache's size in bytes gets at the least, where the card has it: it keeps
+states and tokens in whole blocks of one pool, and does not start where one conversation's do not fit."""
+
 EXTRA_UNKNOWN_GIB = 1.0
 """Context and workspace where nobody wrote it down."""
 
@@ -40,6 +44,7 @@ AddendName = Literal[
     "experts",
     "kv",
     "state",
+    "floor",
     "extra",
     "cards",
     "program",
@@ -133,10 +138,12 @@ def card_need(
     tokens: int = 0,
     sessions: int = 1,
     cache: str = "auto",
+    cache_bytes: int = 0,
     measured_extra: float | None = None,
 ) -> Need | None:
     """What a model takes on one device; None where not even the size of its weights is known.
 
+    ``cache_bytes``: the size of all of its cache, states too, where somebody has set it.
     ``measured_extra``: GiB that were found in use beyond weights and cache, in place of the card's estimate.
     """
     if card.parameters_b and card.bytes_per_parameter:
@@ -151,12 +158,28 @@ def card_need(
     elif card.kv_bytes_per_token:
         per_token = card.kv_bytes_per_token
     extra = EXTRA_UNKNOWN_GIB if card.needs_gib_extra is None else card.needs_gib_extra
+    kv, state = kv_gib(per_token, tokens, sessions, cache), card.state_mib_per_sequence * sessions / 1024
+    if cache_bytes:
+        kv, state = cache_bytes / GIB, 0.0
     return sum_of(
         ("weights", up(weights)),
-        ("kv", up(kv_gib(per_token, tokens, sessions, cache))),
-        ("state", up(card.state_mib_per_sequence * sessions / 1024)),
+        ("kv", up(kv)),
+        ("state", up(state)),
         ("extra", up(extra if measured_extra is None else measured_extra)),
     )
+
+
+def cache_lacks(need: Need) -> float:
+    """GiB that its cache lacks of ``CACHE_FLOOR_GIB``."""
+    return max(0.0, round(CACHE_FLOOR_GIB - need.of("kv") - need.of("state"), 2))
+
+
+def with_floor(need: Need, gib: float) -> Need:
+    """The same, with ``gib`` more of cache, told after what the cache takes."""
+    if gib <= 0:
+        return need
+    at = max((n for n, each in enumerate(need.addends) if each.name in ("kv", "state")), default=0) + 1
+    return Need((*need.addends[:at], Addend("floor", gib), *need.addends[at:]))
 
 
 def over_cards(need: Need, cards: int) -> Need:

@@ -11,16 +11,22 @@ from typing import Protocol
 from ondam.config import PlanConfig
 from ondam.messages import Phrase
 from ondam.models.card import ModelCard
-from ondam.planner.arithmetic import Need, card_need, tokens_per_s
+from ondam.planner.arithmetic import Need, cache_lacks, card_need, tokens_per_s
 from ondam.planner.correction import extra_of
 from ondam.planner.facts import Facts
-from ondam.planner.gate import Gate, gate
+from ondam.planner.gate import FP8, Gate, gate
 from ondam.planner.plan import Refusal
 from ondam.planner.rooms import Kind, Room
 from ondam.supervisor.manifest import EngineFolder, Manifest
 from ondam.types import Language, Stage
 
 AUTO = "auto"
+
+KV_DTYPE = "kv_cache_dtype"
+"""Option of an engine that can keep keys and values in FP8 (vLLM's name for it)."""
+
+CACHE_BYTES = "kv_cache_memory_bytes"
+"""Option of an engine that is told the size of its cache, states included."""
 
 ANY_LANGUAGE = frozenset({"*", "mul"})
 """In a manifest or a model's card: whatever is asked."""
@@ -78,6 +84,10 @@ class Candidate:
     """Whether the user named its engine or itself."""
     named: bool
     """Whether the user named the model itself."""
+    cache: str = AUTO
+    """Type of its key/value cache, as it is counted."""
+    floor: float = 0.0
+    """GiB that its cache should have beyond ``need``, where its card has them."""
 
     @property
     def quality(self) -> tuple[float, float]:
@@ -119,6 +129,8 @@ class Search:
     ahead: bool
     """Whether models that have to be fetched first may be chosen."""
     measured: Mapping[str, float]
+    own: Mapping[str, Mapping[str, object]]
+    """Of each engine, the options that the user has set."""
     refused: list[Refusal] = field(default_factory=list)
 
     def candidates(self, stage: Stage, wish: Wish, rooms: Sequence[Room]) -> list[Candidate]:
@@ -152,21 +164,43 @@ class Search:
             return Phrase("plan_disk", size=f"{size:.1f}", free=f"{free:.1f}")
         return None
 
-    def need(self, manifest: Manifest, card: ModelCard, kind: str) -> Need | None:
-        """What it takes on a device of that kind; None where its size is not known."""
+    def cache(self, manifest: Manifest, rooms: Sequence[Room] = ()) -> str:
+        """Type of a language model's key/value cache: the user's, else FP8 where every one of ``rooms`` has
+        it."""
         options = self.options.get(manifest.name, {})
-        tokens, sessions, cache = STT_TOKENS, 1, "auto"
+        told = str(options.get("cache_type") or options.get(KV_DTYPE) or AUTO)
+        if told != AUTO or KV_DTYPE not in options or KV_DTYPE in self.own.get(manifest.name, {}):
+            return told
+        able = [room.gpu is not None and (room.gpu.capability or (0, 0)) >= FP8 for room in rooms]
+        return "fp8" if able and all(able) else AUTO
+
+    def need(self, manifest: Manifest, card: ModelCard, kind: str, cache: str | None = None) -> Need | None:
+        """What it takes on a device of that kind, with a key/value cache of the type ``cache`` (None: as its
+        options have it); None where its size is not known."""
+        options = self.options.get(manifest.name, {})
+        tokens, sessions, size = STT_TOKENS, 1, 0
+        if manifest.stage != "llm":
+            cache = AUTO
+        elif cache is None:
+            cache = self.cache(manifest)
         if manifest.stage == "llm":
             tokens = _number(options, ("context_length", "max_model_len"), self.settings.context_tokens)
             sessions = _number(options, ("parallel", "max_num_seqs"), self.settings.sessions)
-            cache = str(options.get("cache_type") or options.get("kv_cache_dtype") or "auto")
-        estimate = card_need(card, tokens=tokens, sessions=sessions, cache=cache)
+            size = _number(options, (CACHE_BYTES,), 0)
+        asked = {"tokens": tokens, "sessions": sessions, "cache_bytes": size}
+        estimate = card_need(card, **asked, cache=cache)
         if estimate is None:
             return None
         extra = extra_of(estimate, self.measured, manifest.name, card.id, kind)
         if extra is None and kind == "cpu":
             extra = CPU_EXTRA_GIB
-        return card_need(card, tokens=tokens, sessions=sessions, cache=cache, measured_extra=extra)
+        return card_need(card, **asked, cache=cache, measured_extra=extra)
+
+    def floor(self, manifest: Manifest, need: Need) -> float:
+        """GiB that its cache lacks of what it should have; of a size that the user has set, none."""
+        options = self.options.get(manifest.name, {})
+        unset = CACHE_BYTES in options and not _number(options, (CACHE_BYTES,), 0)
+        return cache_lacks(need) if unset else 0.0
 
     def _on_devices(
         self, manifest: Manifest, card: ModelCard, rooms: Sequence[Room], wish: Wish
@@ -176,7 +210,11 @@ class Search:
         for kind in kinds:
             if kind not in manifest.needs.devices:
                 continue
-            need = self.need(manifest, card, kind)
+            there = [room for room in rooms if room.kind == kind]
+            gates = {room.device: gate(manifest, kind, room.gpu, card, self.facts.system) for room in there}
+            able = {device: found for device, found in gates.items() if isinstance(found, Gate)}
+            cache = self.cache(manifest, [room for room in there if not able or room.device in able])
+            need = self.need(manifest, card, kind, cache)
             if need is None:
                 if fixed:
                     self._refuse(
@@ -186,19 +224,14 @@ class Search:
             if forbidden := self._heard(manifest, card) or self.allowed(manifest, card):
                 self._refuse(manifest, card, kind, forbidden, need, fixed)
                 continue
-            gates = {
-                room.device: gate(manifest, kind, room.gpu, card, self.facts.system)
-                for room in rooms
-                if room.kind == kind
-            }
-            able = {device: found for device, found in gates.items() if isinstance(found, Gate)}
             if not able:
                 reason = next(found for found in gates.values() if isinstance(found, Phrase))
                 self._refuse(manifest, card, kind, reason, need, fixed)
-            elif slow := self._slow(card, [room for room in rooms if room.device in able], wish):
+            elif slow := self._slow(card, [room for room in there if room.device in able], wish):
                 self._refuse(manifest, card, kind, slow, need, fixed)
             else:
-                yield Candidate(manifest, card, kind, able, need, fixed, named)
+                floor = self.floor(manifest, need)
+                yield Candidate(manifest, card, kind, able, need, fixed, named, cache, floor)
 
     def _heard(self, manifest: Manifest, card: ModelCard) -> Phrase | None:
         if manifest.stage == "llm" or (

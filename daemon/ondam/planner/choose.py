@@ -15,6 +15,9 @@ from ondam.models.card import ModelCard
 from ondam.planner.arithmetic import CLAUSE_TOKENS, GIB, Spill, less, sum_of, tokens_per_s, up
 from ondam.planner.candidates import (
     AUTO,
+    CACHE_BYTES,
+    KV_DTYPE,
+    Candidate,
     ModelLookup,
     Search,
     Wish,
@@ -26,7 +29,7 @@ from ondam.planner.candidates import (
     speaks,
 )
 from ondam.planner.facts import Facts
-from ondam.planner.gate import MIN_FLOAT16, plain
+from ondam.planner.gate import FP8, MIN_FLOAT16, plain
 from ondam.planner.ladder import Placed
 from ondam.planner.oncards import no_card, on_cards
 from ondam.planner.plan import Expected, Plan, PlannedEngine, Refusal
@@ -179,6 +182,7 @@ class _Chooser:
             models=self.models,
             ahead=self.ahead,
             measured=self.measured,
+            own=self.config.engines,
         )
         if not rooms:
             self.refused += no_card(search, wanted)
@@ -212,6 +216,7 @@ class _Chooser:
         if placed.spill is not None:
             reasons.append(_spilled(placed.spill, memory))
         reasons += [gate.note] if gate.note else []
+        reasons += _of_cache(candidate, room, self.config.engines.get(manifest.name, {}))
         reasons += self._of_model(card)
         options = dict(self.options[manifest.name])
         mine = self.config.engines.get(manifest.name, {})
@@ -333,6 +338,7 @@ class _Chooser:
                 self.models,
                 self.ahead,
                 self.measured,
+                self.config.engines,
             )
             need = search.need(manifest, card, "cpu") or need
         reasons = [Phrase(reason), Phrase("plan_on_processor", need=need.told)]
@@ -452,7 +458,8 @@ def _settings(placed: Placed, options: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if candidate.manifest.stage == "llm":
         # A budget in bytes, never a share of the card: others live on it.
-        found["kv_cache_memory_bytes"] = round((placed.need.of("kv") + placed.need.of("state")) * GIB)
+        cache = sum(placed.need.of(name) for name in ("kv", "state", "floor"))
+        found |= {CACHE_BYTES: round(cache * GIB), KV_DTYPE: candidate.cache}
         if placed.spill is not None and candidate.card.layers:
             away = placed.spill.in_memory.gib / candidate.need.of("weights")
             found["gpu_layers"] = int(candidate.card.layers * (1 - away))
@@ -460,6 +467,18 @@ def _settings(placed: Placed, options: Mapping[str, Any]) -> dict[str, Any]:
     if candidate.card.quantization == "float16" and candidate.kind == "cuda" and half:
         found["compute_type"] = "float16"
     return {name: value for name, value in found.items() if name in options}
+
+
+def _of_cache(candidate: Candidate, room: Room, mine: Mapping[str, Any]) -> list[Phrase]:
+    """Which type its key/value cache has, of engines that know several."""
+    if KV_DTYPE not in candidate.manifest.options or room.gpu is None:
+        return []
+    wanted, card = ".".join(map(str, FP8)), room.gpu.name
+    if KV_DTYPE in mine:
+        return [Phrase("plan_kv_own", type=candidate.cache, engine=candidate.manifest.name)]
+    if candidate.cache == "fp8":
+        return [Phrase("plan_kv_fp8", card=card, wanted=wanted)]
+    return [Phrase("plan_kv_16", wanted=wanted)]
 
 
 def _spilled(spill: Spill, memory: Room) -> Phrase:

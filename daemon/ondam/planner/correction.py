@@ -1,8 +1,9 @@
 """What engines were found to hold after a start, in place of the catalog's estimate. Pure.
 
 The daemon keeps a JSON object in its state folder (``measured-memory.json``): ``engine/model/device kind`` to
-GiB, all of what the engine held once it was warm. Only what lies beyond weights and cache is corrected by it:
-those follow from the model, the rest (context, graphs, workspace) from the machine.
+GiB, all of what the engine held once it was warm, but for the cache beyond its need. Only what lies beyond
+weights and cache is corrected by it: those follow from the model, the rest (context, graphs, workspace) from
+the machine.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ def learned(known: Mapping[str, float], planned: PlannedEngine, measured_gib: fl
     plan too small.
     """
     name = key(planned.engine, planned.model, planned.device)
+    if planned.need is not None:
+        # Of the cache's floor each plan gives what there is; it is no part of what the model needs.
+        measured_gib = max(0.0, measured_gib - planned.need.of("floor"))
     before = known.get(name)
     kept = measured_gib if before is None else max(measured_gib, (before + measured_gib) / 2)
     return {**known, name: round(kept, 2)}

@@ -25,7 +25,8 @@ CUDA_CAPABILITIES = {"cu13": (7, 5)}
 """Oldest cards: CUDA 13 has left out Maxwell, Pascal and Volta."""
 
 FP8 = (8, 9)
-"""Oldest cards that compute in FP8: Ada."""
+"""Oldest cards that compute in FP8: Ada. What is kept in FP8 (a key/value cache) is read quickly from there
+on, too."""
 
 MIN_FLOAT16 = (7, 0)
 """Oldest cards on which float16 is not slower than float32."""

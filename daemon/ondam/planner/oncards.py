@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ondam.messages import Phrase
 from ondam.models.card import ModelCard
-from ondam.planner.arithmetic import Addend, Need, over_cards
+from ondam.planner.arithmetic import Addend, Need, over_cards, with_floor
 from ondam.planner.candidates import Candidate, Search, Wish, declared
 from ondam.planner.ladder import Fit, Placed, Rung, fit, ladder, pruned, speech_placements, spread
 from ondam.planner.plan import Refusal
@@ -42,16 +42,31 @@ def on_cards(search: Search, rooms: Sequence[Room], memory: Room, wishes: Mappin
     top = max((n for n, fitting in enumerate(fits) if fitting is not None), default=-1)
     nothing = Fit((), {room.device: room.gib for room in rooms})
     fitting = (fits[top] if top >= 0 else None) or nothing
-    placed = {each.candidate.manifest.stage: each for each in fitting.placed}
+    full = _with_cache(fitting)
+    placed = {each.candidate.manifest.stage: each for each in full.placed}
     voice = None
     if "tts" in wishes and "tts" not in placed:
         voice = _light_voice(search, light, memory, wishes["tts"])
         same = [each for each in light if voice is not None and each.card.id == voice.card.id]
-        if same and (room := _room_for(same[-1], rooms, fitting.left)):
+        if same and (room := _room_for(same[-1], rooms, full.left)):
             placed["tts"], voice = Placed(same[-1], (room,), same[-1].need), None
     search.refused += _too_large(rungs[top + 1 :], rooms, fitting)
     search.refused += _no_gain(found, rungs)
     return OnCards(placed, voice, tuple(search.refused))
+
+
+def _with_cache(fitting: Fit) -> Fit:
+    """The same with as much more of cache as is wanted and nobody on the ladder takes.
+
+    Before the voice, which the processor speaks too: an engine that does not start answers nothing.
+    """
+    left, placed = dict(fitting.left), []
+    for each in fitting.placed:
+        device = each.rooms[0].device
+        more = min(each.candidate.floor, left[device]) if len(each.rooms) == 1 else 0.0
+        left[device] = round(left[device] - more, 2)
+        placed.append(replace(each, need=with_floor(each.need, more)))
+    return Fit(tuple(placed), left)
 
 
 def _light_voice(search: Search, light: Sequence[Candidate], memory: Room, wish: Wish) -> Candidate | None:

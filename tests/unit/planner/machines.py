@@ -114,7 +114,7 @@ ENGINES = {
             models("vllm"),
             locks=("cu13",),
             drivers={"cu13": "580"},
-            options={"kv_cache_memory_bytes": 0},
+            options={"kv_cache_memory_bytes": 0, "kv_cache_dtype": "auto"},
         ),
         engine(
             "qwen_asr",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,11 @@ def test_what_was_held_beyond_weights_and_cache_takes_the_place_of_the_estimate(
     assert known == {"vllm/big/cuda": 35.76}
     # 35.76 + 0.1 − 32.76
     assert extra_of(ESTIMATE, known, "vllm", "big", "cuda") == pytest.approx(3.1)
+
+
+def test_what_a_cache_was_given_beyond_its_need_is_no_part_of_the_next_sum() -> None:
+    need = sum_of(("weights", 32.6), ("kv", 0.57), ("floor", 0.43), ("extra", 4.0))
+    assert learned({}, replace(PLANNED, need=need), 37.6) == {"vllm/big/cuda": 37.17}
 
 
 def test_without_a_measurement_the_estimate_stands() -> None:

@@ -10,13 +10,17 @@ Needs, in GiB: weights (parameters × bytes) + keys and values of 2 × 4096 toke
     qwen3-14b-q4_k_m          14.77 × 0.6 = 8.26 + 1.25       + 0.80          = 10.31
     qwen3.5-27b-q4_k_m           27 × 0.6 = 15.09 + 0.50 + 0.29 + 1.00        = 16.88
     qwen3.5-35b-a3b-q4_k_m       35 × 0.6 = 19.56 + 0.16 + 0.12 + 0.80        = 20.64
-    qwen3.5-35b-a3b-fp8          35 × 1   = 32.60 + 0.16 + 0.12 + 4.00        = 36.88
+    qwen3.5-35b-a3b-fp8          35 × 1   = 32.60 + 0.08 + 0.49 + 4.00        = 37.17
+
+The last has keys and values in FP8: 20,480 / 2 bytes × 8192 tokens = 0.08; its state is 2 × 248 MiB = 0.49.
+Where the card has it, its cache is filled up to 1 GiB: 0.43 more, 37.60.
 
 Of each card 0.3 stays free.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +31,7 @@ from ondam.models.card import ModelCard
 from ondam.planner.choose import choose, consider, missing
 from ondam.planner.facts import Facts
 from ondam.planner.plan import Plan, PlannedEngine, Refusal
+from ondam.supervisor.manifest import EngineFolder
 from ondam.types import Stage
 
 TURBO = ("faster_whisper", "whisper-large-v3-turbo", "cuda:0", 2.51)
@@ -43,7 +48,7 @@ Q4 = {
     "27b": ("llama_cpp", "qwen3.5-27b-q4_k_m", "cuda:0", 16.88),
     "35b": ("llama_cpp", "qwen3.5-35b-a3b-q4_k_m", "cuda:0", 20.64),
 }
-FP8 = ("vllm", "qwen3.5-35b-a3b-fp8", "cuda:0", 36.88)
+FP8 = ("vllm", "qwen3.5-35b-a3b-fp8", "cuda:0", 37.60)
 
 Row = tuple[str, str, str, float]
 
@@ -67,15 +72,20 @@ MACHINES: dict[str, tuple[Facts, Row, Row, Row]] = {
     "20 GB": (machine(gpu(20)), TURBO, Q4["27b"], QUIET_VOICE),
     # 23.7: 2.51 + 20.64 = 23.15.
     "24 GB": (machine(gpu(24)), TURBO, Q4["35b"], QUIET_VOICE),
-    # 31.7: 5.69 + 20.64 + 1.58 = 27.91; with FP8 42.57.
+    # 31.7: 5.69 + 20.64 + 1.58 = 27.91; with FP8 42.86.
     "32 GB": (machine(gpu(32)), ASR, Q4["35b"], VOICE),
     # 39.7, and no FP8 on Ampere.
     "40 GB of Ampere": (machine(gpu(40, capability="8.0")), ASR, Q4["35b"], VOICE),
-    # 47.7: 5.69 + 36.88 + 1.58 = 44.15.
+    # 47.7: 5.69 + 37.60 + 1.58 = 44.87.
     "48 GB": (machine(gpu(48)), ASR, FP8, VOICE),
     "80 GB alone": (machine(gpu(80, capability="9.0")), ASR, FP8, VOICE),
-    # 80 − 35 − 0.3 = 44.7.
-    "80 GB with 35 GB of neighbours": (machine(gpu(80, neighbours_gib=35, free_gib=45)), ASR, FP8, VOICE),
+    # 80 − 35 − 0.3 = 44.7: 5.69 + 37.60 = 43.29 leaves 1.41, and the voice takes 1.58.
+    "80 GB with 35 GB of neighbours": (
+        machine(gpu(80, neighbours_gib=35, free_gib=45)),
+        ASR,
+        FP8,
+        QUIET_VOICE,
+    ),
     # 80 − 52 − 0.3 = 27.7: not 5.69 + 20.64 + 1.58 = 27.91.
     "80 GB with 52 GB of neighbours": (machine(gpu(80, free_gib=28)), ASR, Q4["35b"], QUIET_VOICE),
     "an H200": (machine(gpu(140.4, capability="9.0", bandwidth_gb_s=4800)), ASR, FP8, VOICE),
@@ -140,14 +150,14 @@ def test_every_choice_has_its_reasons_and_its_sum_in_both_languages(name: str) -
 
 def test_what_misses_by_a_tenth_is_refused_with_the_sum() -> None:
     named: dict[str, Any] = {"stt": {"engine": "qwen_asr"}, "llm": {"model": "qwen3.5-35b-a3b-fp8"}}
-    # 5.69 + 36.88 + 0.3 = 42.87
-    enough = plan(machine(gpu(42.87)), **named)
-    assert [row(first(enough, "stt")), row(first(enough, "llm"))] == [ASR, FP8]
-    short = plan(machine(gpu(42.77)), **named)
+    # 5.69 + 37.17 + 0.3 = 43.16
+    enough = plan(machine(gpu(43.16)), **named)
+    assert [row(first(enough, "stt")), row(first(enough, "llm"))] == [ASR, (*FP8[:3], 37.17)]
+    short = plan(machine(gpu(43.06)), **named)
     assert missing(short) == ["llm"]
     assert str(refused(short, "qwen3.5-35b-a3b-fp8").reason) == (
-        "needs weights 32.60 + key/value cache 0.16 + state of each sequence 0.12 + graphs and workspace 4.00"
-        " = 36.88 GiB; there is card 42.77 − kept free 0.30 − planned before 5.69 = 36.78 GiB:"
+        "needs weights 32.60 + key/value cache 0.08 + state of each sequence 0.49 + graphs and workspace 4.00"
+        " = 37.17 GiB; there is card 43.06 − kept free 0.30 − planned before 5.69 = 37.07 GiB:"
         " 0.10 GiB too little"
     )
 
@@ -155,7 +165,7 @@ def test_what_misses_by_a_tenth_is_refused_with_the_sum() -> None:
 def test_nothing_starts_on_a_plan_that_lacks_a_stage() -> None:
     asked = config(stt={"engine": "qwen_asr"}, llm={"model": "qwen3.5-35b-a3b-fp8"})
     with pytest.raises(ConfigError) as raised:
-        choose(machine(gpu(42.77)), asked, ENGINES, Shelf())
+        choose(machine(gpu(43.06)), asked, ENGINES, Shelf())
     told = raised.value.message("en")
     assert told.text.startswith("This machine cannot run what the configuration asks for:")
     assert "llm: vllm qwen3.5-35b-a3b-fp8: needs" in told.text and "0.10 GiB too little" in told.text
@@ -192,10 +202,69 @@ def test_a_card_without_fp8_is_told() -> None:
 
 
 def test_the_cache_is_given_in_bytes_and_never_as_a_share_of_the_card() -> None:
-    # 0.16 + 0.12 GiB
-    assert first(plan(machine(gpu(80))), "llm").options["kv_cache_memory_bytes"] == round(0.28 * 2**30)
-    mine = plan(machine(gpu(80)), engines={"vllm": {"kv_cache_memory_bytes": 5}})
-    assert first(mine, "llm").options["kv_cache_memory_bytes"] == 5
+    # 0.08 + 0.49 + 0.43 GiB
+    assert first(plan(machine(gpu(80))), "llm").options["kv_cache_memory_bytes"] == 2**30
+    # 3 GiB, whatever the model's arithmetic says: 32.60 + 3 + 4.
+    mine = first(plan(machine(gpu(80)), engines={"vllm": {"kv_cache_memory_bytes": 3 * 2**30}}), "llm")
+    assert (mine.options["kv_cache_memory_bytes"], mine.memory_gib) == (3 * 2**30, 39.6)
+
+
+@pytest.mark.parametrize(
+    ("vram", "more"),
+    # 5.69 + 37.17 + 0.3 = 43.16; what is over goes into the cache, up to 1 − 0.08 − 0.49.
+    [(43.16, 0.0), (43.36, 0.2), (43.59, 0.43), (60, 0.43)],
+)
+def test_a_cache_is_filled_up_to_a_gibibyte_as_far_as_the_card_has_it(vram: float, more: float) -> None:
+    llm = first(plan(machine(gpu(vram)), stt={"engine": "qwen_asr"}, llm={"engine": "vllm"}), "llm")
+    assert (llm.model, llm.memory_gib) == ("qwen3.5-35b-a3b-fp8", round(37.17 + more, 2))
+    assert llm.need is not None and llm.need.of("floor") == more
+    assert llm.options["kv_cache_memory_bytes"] == round((0.57 + more) * 2**30)
+    if more:
+        assert f"state of each sequence 0.49 + more cache {more:.2f} + graphs" in str(llm.need.told)
+        assert f"캐시 여유분 {more:.2f}" in llm.need.told.in_language("ko")
+
+
+BF16 = {
+    "id": "own-bf16", "stage": "llm", "languages": ["ko"], "licence": "MIT", "repository": "own/model",
+    "served_by": ["vllm"], "parameters_b": 4.0, "bytes_per_parameter": 2.0, "kv_bytes_per_token": 147456,
+    "needs_gib_extra": 2.0,
+}  # fmt: skip
+"""8 GB of weights = 7.46 GiB; keys and values of 144 KiB × 8192 = 1.125 GiB, in FP8 0.5625."""
+
+
+def engines_with_bf16() -> dict[str, EngineFolder]:
+    vllm = ENGINES["vllm"].manifest
+    cards = [ModelCard.model_validate(BF16)]
+    return {**ENGINES, "vllm": EngineFolder(Path("/x"), vllm.model_copy(update={"models": cards}))}
+
+
+@pytest.mark.parametrize(
+    ("cards", "own", "dtype", "kv", "reason"),
+    [
+        ([gpu(24)], {}, "fp8", 0.57, "plan_kv_fp8"),
+        ([gpu(24, capability="12.0")], {}, "fp8", 0.57, "plan_kv_fp8"),
+        ([gpu(24, capability="8.6")], {}, "auto", 1.13, "plan_kv_16"),
+        ([{**gpu(24), "compute_capability": None}], {}, "auto", 1.13, "plan_kv_16"),
+        # On either card the same sum, so the older one says.
+        ([gpu(24), gpu(24, capability="8.6")], {}, "auto", 1.13, "plan_kv_16"),
+        ([gpu(24)], {"kv_cache_dtype": "auto"}, "auto", 1.13, "plan_kv_own"),
+        ([gpu(24)], {"kv_cache_dtype": "fp8_e5m2"}, "fp8_e5m2", 0.57, "plan_kv_own"),
+        ([gpu(24, capability="8.0")], {"kv_cache_dtype": "fp8"}, "fp8", 0.57, "plan_kv_own"),
+    ],
+)
+def test_keys_and_values_are_in_fp8_where_the_card_has_it_and_the_user_says_nothing(
+    cards: list[dict[str, Any]], own: dict[str, str], dtype: str, kv: float, reason: str
+) -> None:
+    asked = config(llm={"engine": "vllm"}, engines={"vllm": own})
+    shelf = Shelf(ModelCard.model_validate(BF16))
+    llm = first(consider(machine(*cards), asked, engines_with_bf16(), shelf, ahead=True), "llm")
+    assert llm.need is not None
+    assert (llm.options["kv_cache_dtype"], llm.need.of("kv")) == (dtype, kv)
+    # 7.46 + 0.57 + 0.43 + 2 or 7.46 + 1.13 + 2
+    assert llm.memory_gib == (10.46 if kv < 1 else 10.59)
+    told = next(each for each in llm.reasons if each.code.startswith("plan_kv"))
+    assert told.code == reason
+    assert "key/value cache" in told.in_language("en") and "키/값 캐시" in told.in_language("ko")
 
 
 def test_a_longer_conversation_takes_more() -> None:
@@ -279,7 +348,7 @@ def test_memory_that_is_too_small_for_the_processors_engines_is_told() -> None:
 def test_what_was_measured_takes_the_place_of_the_estimate() -> None:
     measured = {"llama_cpp/qwen3-14b-q4_k_m/cuda": 13.5}
     made = consider(machine(gpu(16)), config(), ENGINES, Shelf(), ahead=True, measured=measured)
-    # 13.5 + 0.1 + 2.51 + 0.3 = 16.41; 9 × 1 = 8.39 + 0.25 + 0.10 + 2.50 = 11.24 fits.
+    # 13.5 + 0.1 + 2.51 + 0.3 = 16.41; 9 × 1 = 8.39 + 0.13 + 0.39 + 2.50 = 11.41 fits.
     assert first(made, "llm").model == "qwen3.5-9b-fp8"
     assert refused(made, "qwen3-14b-q4_k_m").need is not None
     assert "13.60 GiB" in str(refused(made, "qwen3-14b-q4_k_m").reason)

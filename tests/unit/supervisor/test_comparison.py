@@ -165,6 +165,15 @@ def test_the_cache_of_llama_cpp_is_told_in_its_own_field_or_as_its_type() -> Non
     assert found(planned(cache_type="q8_0"), dtype="f16") == [("engine_differs_kv", "kv_dtype", "f16")]
 
 
+def test_a_cache_that_was_planned_in_fp8_and_is_not_is_told() -> None:
+    fp8 = planned(kv_cache_dtype="fp8")
+    assert [found(fp8, kv_dtype=got) for got in ("fp8", "fp8_e4m3")] == [[], []]
+    assert found(fp8, kv_dtype="bf16") == [("engine_differs_kv", "kv_dtype", "bf16")]
+    assert found(fp8, kv_dtype=None) == [("engine_differs_kv", "kv_dtype", NOTHING)]
+    # Left open, as on a card that has no FP8.
+    assert found(planned(kv_cache_dtype="auto"), kv_dtype="bf16") == []
+
+
 def test_a_context_may_be_longer_and_not_shorter() -> None:
     asked = planned(context_length=4096)
     assert [found(asked, context_length=tokens) for tokens in (4096, 4352)] == [[], []]
