@@ -166,7 +166,7 @@ async def conversation(engines: Served, system: str, *, ahead: bool, heard: floa
             dropped = respond(turn, asked, engines, "en", ANSWER, time.monotonic_ns, context=context)
             await anext(dropped, None)
             await dropped.aclose()
-            # The user goes on speaking meanwhile. At once, a request finds that slot busy and takes the other.
+            # The user goes on speaking. At once, a request finds that slot busy and takes the other.
             await asyncio.sleep(0.5)
         turn, _ = await answered(engines, history, question, context, system=system)
         assert turn.prompt_tokens is not None
