@@ -59,7 +59,7 @@ def command(
     facts, plan, now = _made(config, machine)
     lacking = missing(plan)
     if json_wanted:
-        print_json(_as_json(facts, plan, now))
+        print_json(_as_json(facts, config, plan, now))
     else:
         for line in _lines(facts, config, plan, now):
             click.echo(line)
@@ -123,6 +123,9 @@ class _Elsewhere:
     def card(self, model_id: str) -> ModelCard | None:
         return self.here.card(model_id)
 
+    def file_size(self, path: Path) -> int | None:
+        return None  # a file of that name here is another one
+
 
 def _json(machine: str) -> object:
     try:
@@ -132,18 +135,26 @@ def _json(machine: str) -> object:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise ConfigError("cli_file_unreadable", path=machine, reason=reason) from error
+    from ondam.messages import Phrase
+
     try:
         return json.loads(written)
     except (ValueError, RecursionError) as error:
-        raise ConfigError("plan_facts_broken", path=machine, reason=error) from error
+        # Of what Python cannot hold (endless nesting, numbers of thousands of digits) its words say nothing.
+        broken = isinstance(error, json.JSONDecodeError)
+        told = error if broken else Phrase("plan_facts_too_large")
+        raise ConfigError("plan_facts_broken", path=machine, reason=told) from error
 
 
-def _as_json(facts: Facts, plan: Plan, now: Plan | None) -> dict[str, Any]:
+def _as_json(facts: Facts, config: Config, plan: Plan, now: Plan | None) -> dict[str, Any]:
+    from ondam.planner.rooms import unused
+
     spare = next((engine for engine in plan.launched if engine.spare), None)
     return {
         **{stage: _stage(plan, stage) for stage in ("stt", "llm", "tts")},
         "spare": None if spare is None else _engine(spare),
         "refused": [_refusal(refusal) for refusal in plan.refused],
+        "unused": [why.in_language(reader_language()) for why in unused(facts, config.plan)],
         "now": None
         if now is None
         else {engine.stage: engine.model for engine in now.launched if not engine.spare},
@@ -209,12 +220,14 @@ def _in_both(reasons: Sequence[Phrase]) -> Mapping[str, list[str]]:
 
 
 def _lines(facts: Facts, config: Config, plan: Plan, now: Plan | None) -> Iterator[str]:
-    from ondam.planner.rooms import cards, main_memory
+    from ondam.planner.rooms import cards, main_memory, unused
 
     language = reader_language()
     for room in (*cards(facts, config.plan), main_memory(facts, config.plan)):
         name = f"{room.device} {room.gpu.name}" if room.gpu else room.device
         yield text("plan_room", language, name=name, budget=room.budget.told.in_language(language))
+    for why in unused(facts, config.plan):
+        yield why.in_language(language)
     yield ""
     yield from columns([_row(engine) for engine in plan.launched], right=(5,))
     for outside in plan.outside:

@@ -30,6 +30,10 @@ class WholeModels:
         """Its card; None for a name that nobody knows."""
         return self.catalog.cards.get(model_id)
 
+    def file_size(self, path: Path) -> int | None:
+        """Bytes of a weights file that the user named; None where there is none, or a folder."""
+        return _file_size(path)
+
 
 @dataclass(frozen=True, slots=True)
 class WantedModels:
@@ -51,6 +55,10 @@ class WantedModels:
         """Its card; None for a name that nobody knows."""
         return self.catalog.cards.get(model_id)
 
+    def file_size(self, path: Path) -> int | None:
+        """Bytes of a weights file that the user named; None where there is none, or a folder."""
+        return _file_size(path)
+
 
 def _ready(catalog: Catalog, store: Store, model_id: str) -> bool:
     # What comes with Ondam counts as here: where it is broken, that is told instead of planned around.
@@ -58,6 +66,13 @@ def _ready(catalog: Catalog, store: Store, model_id: str) -> bool:
         return True
     card = catalog.cards.get(model_id)
     return card is not None and store.check(card).state == "whole"
+
+
+def _file_size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size if path.is_file() else None
+    except (OSError, ValueError):
+        return None
 
 
 def weights_sha256(card: ModelCard) -> str | None:

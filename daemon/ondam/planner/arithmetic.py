@@ -84,7 +84,8 @@ class Need:
     @property
     def told(self) -> Phrase:
         """The sum for a person: ``weights 19.56 + … = 20.53 GiB``."""
-        parts = [addend for addend in self.addends if addend.gib]
+        # The first stays, be it nothing: "kept free 0.30 = -0.30" would be no sum.
+        parts = [addend for n, addend in enumerate(self.addends) if addend.gib or not n]
         words = [
             Phrase(
                 f"plan_addend_{addend.name}", gib=f"{abs(addend.gib):.2f}", sign=_sign(addend, first=not n)

@@ -54,6 +54,9 @@ class ModelLookup(Protocol):
     def card(self, model_id: str) -> ModelCard | None:
         """Its card, whether an engine or an import declares it."""
 
+    def file_size(self, path: Path) -> int | None:
+        """Bytes of a weights file that the user named; None where that is not known."""
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -324,8 +327,8 @@ def light(card: ModelCard) -> bool:
 
 
 def licensed(licence: str, allowed: Sequence[str]) -> bool:
-    """Whether a licence is within the user's limits; none set: any is."""
-    return not allowed or any(fnmatchcase(licence, pattern) for pattern in allowed)
+    """Whether a licence is within the user's limits; none set: any is. SPDX's names know no case."""
+    return not allowed or any(fnmatchcase(licence.lower(), pattern.lower()) for pattern in allowed)
 
 
 def speaks(languages: Sequence[str], language: Language) -> bool:

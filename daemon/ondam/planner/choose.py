@@ -189,12 +189,19 @@ class _Chooser:
             return {}, dict(wanted)
         memory = main_memory(self.facts, self.config.plan)
         spared = replace(memory, budget=less(memory.budget, self._programs()))
+        if self._one_memory:
+            spared = replace(spared, budget=less(spared.budget, sum(max(0.0, room.gib) for room in rooms)))
         result = on_cards(search, rooms, spared, wanted)
         self.refused += result.refused
         chosen = dict(wanted)
         if result.voice is not None:
             chosen["tts"] = Wish(result.voice.manifest.name, result.voice.card.id, wanted["tts"].fixed)
         return {stage: self._placed(placed, spared) for stage, placed in result.placed.items()}, chosen
+
+    @property
+    def _one_memory(self) -> bool:
+        """Whether what lies on a card lies in the main memory."""
+        return self.facts.unified_memory or self.facts.metal
 
     def _programs(self) -> float:
         """GiB that engines on the processor may take beside experts that are put there."""
@@ -278,11 +285,17 @@ class _Chooser:
         if self.config.plan.device not in ("auto", "cpu") and not wish.fixed and stage == "llm":
             return None
         if "cpu" not in manifest.needs.devices:
-            if not any(refusal.engine == name for refusal in self.refused):
+            kinds = {room.kind for room in cards(self.facts, self.config.plan)}
+            if _is_path(wish.model) and kinds.intersection(manifest.needs.devices):
+                self._refuse(manifest, wish, "plan_size_unknown")
+            elif not any(refusal.engine == name for refusal in self.refused):
                 self._refuse(manifest, wish, "plan_needs_card", devices=", ".join(manifest.needs.devices))
             return None
         found = self._weights(manifest, wish)
         if found is None or self._forbidden(manifest, found.card, fixed=wish.fixed):
+            return None
+        if found.size == 0:
+            self._refuse(manifest, wish, "plan_file_empty", path=found.path)
             return None
         if self._kept_off(stage, found):
             return None
@@ -327,8 +340,8 @@ class _Chooser:
         self, manifest: Manifest, weights: _Weights, reason: str, *, spare: bool = False
     ) -> PlannedEngine:
         stage, need = manifest.stage, sum_of(("program", up(manifest.needs.memory_mib / 1024)))
-        card = weights.card
-        if card is not None and card.parameters_b and not card.fetchable:
+        card = weights.card or _of_file(stage, weights)
+        if card is not None and not card.fetchable and (card.parameters_b or weights.card is None):
             search = Search(
                 self.facts,
                 self.config.plan,
@@ -342,7 +355,9 @@ class _Chooser:
             )
             need = search.need(manifest, card, "cpu") or need
         reasons = [Phrase(reason), Phrase("plan_on_processor", need=need.told)]
-        reasons += self._of_model(card) if card is not None else []
+        reasons += self._of_model(weights.card) if weights.card is not None else []
+        if weights.path is not None and weights.card is None and weights.size is None:
+            reasons.append(Phrase("plan_file_unseen", path=weights.path))
         rate = tokens_per_s(card, self.facts.memory_gb_s) if card is not None and stage == "llm" else None
         return PlannedEngine(
             engine=manifest.name,
@@ -369,7 +384,8 @@ class _Chooser:
         """What the engine loads; None when there is a problem."""
         language, key, model = self.config.spoken_language, f"{manifest.stage}.model", wish.model
         if _is_path(model):
-            return _Weights(model, Path(model).expanduser(), None, None)
+            path = Path(model).expanduser()
+            return _Weights(model, path, None, None, self.models.file_size(path))
         known = of_stage(self.engines, manifest.stage)
         if model == AUTO:
             if not manifest.models and manifest.stage == "tts":
@@ -382,6 +398,10 @@ class _Chooser:
                 return None
             model = able[0]
         card = known.get(model) or self.models.card(model)
+        if card is not None and card.stage != manifest.stage:
+            self.wishes.tell(
+                "problem_model_stage", key=key, name=model, found=card.stage, stage=manifest.stage
+            )
         if self.problems:
             return None  # the plan is refused anyway; weights are not looked for in vain
         path, sha256 = self.models.find(model)
@@ -399,11 +419,26 @@ class _Chooser:
                 facts = {"licence": licence, "allowed": ", ".join(allowed)}
                 self._refuse(manifest, wish, "plan_licence", **facts)
                 return True
+        if card is None or self.models.ready(card.id):
+            return False
+        # What is not here and not planned ahead is asked for by name: the lookup says then what to type.
+        wish, size, free = Wish(manifest.name, card.id, fixed), card.size / GIB, self.facts.disk_free_gib
+        if card.gated and not self.config.plan.gated:
+            self._refuse(manifest, wish, "plan_gated", repository=card.repository)
+            return True
+        if self.ahead and free is not None and size > free:
+            self._refuse(manifest, wish, "plan_disk", size=f"{size:.1f}", free=f"{free:.1f}")
+            return True
         return False
 
     def _refuse(self, manifest: Manifest, wish: Wish, code: str, /, **facts: object) -> None:
         model = "" if wish.model == AUTO else wish.model
-        reason = Phrase(code, engine=manifest.name, **facts)
+        if any(
+            (no.stage, no.engine, no.model, no.reason.code) == (manifest.stage, manifest.name, model, code)
+            for no in self.refused
+        ):
+            return  # told for the cards already
+        reason = Phrase(code, engine=manifest.name, model=model, **facts)
         self.refused.append(
             Refusal(manifest.stage, manifest.name, model, "", "cpu", reason, None, None, wish.fixed)
         )
@@ -411,6 +446,11 @@ class _Chooser:
     def _within_memory(self, launched: list[PlannedEngine]) -> list[PlannedEngine]:
         """Without the spare voice, then the language model, where the main memory is too small for all."""
         budget = main_memory(self.facts, self.config.plan).budget
+        if self._one_memory:
+            on_cards = sum(
+                planned.need.gib for planned in launched if planned.device != "cpu" and planned.need
+            )
+            budget = less(budget, on_cards)
         for leave in ("spare", "llm", "stt", "tts"):
             taken = [planned for planned in launched if planned.device == "cpu" and planned.need is not None]
             needed = round(sum(planned.memory_gib for planned in taken), 2)
@@ -446,6 +486,8 @@ class _Weights:
     path: Path | None
     sha256: str | None
     card: ModelCard | None
+    size: int | None = None
+    """Bytes of a file that the user named, where they are known."""
 
     @property
     def languages(self) -> list[str] | None:
@@ -506,6 +548,16 @@ def _by_bandwidth(rate: float | None, gb_s: float | None) -> Expected | None:
         return None
     return Expected(
         CLAUSE_TOKENS * 1000 / rate, Phrase("plan_by_bandwidth", rate=f"{rate:.0f}", gb_s=f"{gb_s:.0f}")
+    )
+
+
+def _of_file(stage: Stage, weights: _Weights) -> ModelCard | None:
+    """What there is to count of a file that nobody declares: its size."""
+    if not weights.size or weights.path is None:
+        return None
+    file = {"path": "weights", "size": weights.size, "sha256": "0" * 64}
+    return ModelCard.model_validate(
+        {"id": "weights", "stage": stage, "languages": [], "licence": "", "files": [file]}
     )
 
 

@@ -7,6 +7,7 @@ The JSON: ``{"os", "arch", "cpu": {"cores", "flags"}, "ram_gib", "memory_gb_s"?,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -14,16 +15,31 @@ from typing import Annotated, Any
 import pydantic
 from pydantic_core import PydanticCustomError
 
+from ondam.errors import ConfigError
 from ondam.schema import Table, check
 
 SYSTEMS = {"macos": "darwin", "mac": "darwin", "windows": "win32"}
 """Other names of systems, as ``sys.platform`` has them."""
 
+KNOWN_SYSTEMS = ("linux", "darwin", "win32")
+
 MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
 """Other names of processors."""
 
+KNOWN_MACHINES = ("x86_64", "aarch64")
+"""What the engines' packages are built for."""
 
 MORE_THAN_CARD = "gpu_more_than_card"
+NO_DRIVER = "gpu_driver"
+NO_CAPABILITY = "gpu_capability"
+UNPRINTABLE = "text_unprintable"
+UNKNOWN_SYSTEM = "facts_system"
+UNKNOWN_MACHINE = "facts_machine"
+"""Codes of what is wrong with a value; ``value_`` before each is its message."""
+
+DRIVER = re.compile(r"[0-9]{1,4}(\.[0-9]+)*")
+CAPABILITY = re.compile(r"([1-9]|[12][0-9])(\.[0-9])?")
+"""A capability's second number has one digit; 89 is 8.9 without its point, and no card's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +116,17 @@ class Facts:
     @classmethod
     def from_json(cls, value: object, origin: object) -> Facts:
         """From parsed JSON that came from ``origin``. Raises ConfigError with every problem, by its key."""
-        given = check(_Machine, value if isinstance(value, Mapping) else {"": value}, origin)
-        system, machine = given.os.lower(), given.arch.lower()
+        if not isinstance(value, Mapping):
+            raise ConfigError("plan_facts_no_object", path=origin)
+        given = check(_Machine, value, origin)
         return cls(
             cores=given.cpu.cores,
             logical_cores=given.cpu.threads or given.cpu.cores,
             cpu=given.cpu.name or given.arch,
             cpu_flags=frozenset(given.cpu.flags),
             memory_mib=round(given.ram_gib * 1024),
-            system=SYSTEMS.get(system, system),
-            machine=MACHINES.get(machine, machine),
+            system=given.os,
+            machine=given.arch,
             gpus=tuple(gpu.as_fact() for gpu in given.gpus),
             memory_gb_s=given.memory_gb_s,
             unified_memory=bool(given.unified_memory),
@@ -153,27 +170,49 @@ Size = Annotated[float, pydantic.Field(gt=0, le=1e6, allow_inf_nan=False)]
 Amount = Annotated[float, pydantic.Field(ge=0, le=1e6, allow_inf_nan=False)]
 
 
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise PydanticCustomError(UNPRINTABLE, "characters that cannot be shown")
+    return text
+
+
+Name = Annotated[str, pydantic.Field(min_length=1, max_length=200), pydantic.AfterValidator(_printable)]
+
+
 class _Cpu(Table):
     cores: Annotated[int, pydantic.Field(ge=1, le=4096)]
-    flags: list[str] = pydantic.Field(default=[])
-    name: str | None = None
+    flags: list[Name] = pydantic.Field(default=[])
+    name: Name | None = None
     threads: Annotated[int, pydantic.Field(ge=1, le=8192)] | None = None
 
 
 class _Gpu(Table):
-    name: str
+    name: Name
     vram_gib: Size
     free_gib: Amount | None = None
-    driver: Annotated[str, pydantic.Field(pattern=r"^\d{1,4}(\.\d+)*$")] | None = None
-    compute_capability: Annotated[str, pydantic.Field(pattern=r"^\d{1,2}(\.\d{1,2})?$")] | None = None
+    driver: str | None = None
+    compute_capability: str | None = None
     bandwidth_gb_s: Size | None = None
     neighbours_gib: Amount | None = None
 
-    @pydantic.field_validator("driver", "compute_capability", mode="before")
+    @pydantic.field_validator("driver", mode="before")
     @classmethod
-    def _number_or_text(cls, value: object) -> object:
-        # 580 and 8.9 are what people write.
-        return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    def _a_driver(cls, value: object) -> object:
+        if value is None or DRIVER.fullmatch(text := _number_or_text(value)):
+            return None if value is None else text
+        raise PydanticCustomError(NO_DRIVER, "no driver")
+
+    @pydantic.field_validator("compute_capability", mode="before")
+    @classmethod
+    def _a_capability(cls, value: object) -> object:
+        if value is None:
+            return None
+        # [8, 9] is how PyTorch tells it.
+        pair = value if isinstance(value, list) and len(value) == 2 else [value]
+        text = ".".join(_number_or_text(part) for part in pair)
+        if CAPABILITY.fullmatch(text):
+            return text
+        raise PydanticCustomError(NO_CAPABILITY, "no compute capability")
 
     @pydantic.model_validator(mode="after")
     def _fits_the_card(self) -> _Gpu:
@@ -195,9 +234,28 @@ class _Gpu(Table):
         )
 
 
+def _number_or_text(value: object) -> str:
+    """580 and 8.9 are what people write; empty for what is neither."""
+    return str(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else ""
+
+
+def _system(text: str) -> str:
+    name = SYSTEMS.get(text.lower(), text.lower())
+    if name not in KNOWN_SYSTEMS:
+        raise PydanticCustomError(UNKNOWN_SYSTEM, "no system")
+    return name
+
+
+def _machine(text: str) -> str:
+    name = MACHINES.get(text.lower(), text.lower())
+    if name not in KNOWN_MACHINES:
+        raise PydanticCustomError(UNKNOWN_MACHINE, "no processor")
+    return name
+
+
 class _Machine(Table):
-    os: Annotated[str, pydantic.Field(min_length=1)]
-    arch: Annotated[str, pydantic.Field(min_length=1)]
+    os: Annotated[str, pydantic.AfterValidator(_system)]
+    arch: Annotated[str, pydantic.AfterValidator(_machine)]
     cpu: _Cpu
     ram_gib: Size
     memory_gb_s: Size | None = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ondam.config import PlanConfig
+from ondam.messages import Phrase
 from ondam.planner.arithmetic import Need, card_budget, memory_budget, sum_of, up
 from ondam.planner.facts import Facts, Gpu
 
@@ -51,6 +52,20 @@ def cards(facts: Facts, settings: PlanConfig) -> tuple[Room, ...]:
         apple = facts.gpus[0] if facts.gpus else None
         found = [Room("metal", "metal", apple, _metal(facts, apple, settings), facts.memory_gb_s)]
     return tuple(room for room in found if settings.device in ("auto", room.kind))
+
+
+def unused(facts: Facts, settings: PlanConfig) -> tuple[Phrase, ...]:
+    """Of each card that is no room: why not."""
+    if facts.metal:
+        return ()
+    rooms = {room.gpu for room in cards(facts, settings)}
+    found = []
+    for gpu in facts.gpus:
+        if gpu not in rooms:
+            known = gpu.driver is not None or gpu.compute_capability is not None or facts.vulkan
+            code = "plan_card_not_wanted" if known else "plan_card_unused"
+            found.append(Phrase(code, name=gpu.name, device=settings.device))
+    return tuple(found)
 
 
 def main_memory(facts: Facts, settings: PlanConfig) -> Room:

@@ -113,9 +113,21 @@ class Wishes:
             elif not _fits(value, options[name]):
                 wanted = type(options[name]).__name__
                 self.tell("problem_kind", key=key, wanted=wanted, found=repr(value))
+            elif name in LEAST and value < LEAST[name]:
+                self.tell("problem_least", key=key, least=LEAST[name], found=repr(value))
             else:
                 options[name] = value
         return options
+
+
+LEAST = {
+    "context_length": 1,
+    "max_model_len": 1,
+    "parallel": 1,
+    "max_num_seqs": 1,
+    "kv_cache_memory_bytes": 0,
+}
+"""Options that memory is counted by, wherever an engine has them."""
 
 
 def _fits(value: object, default: object) -> bool:

@@ -123,7 +123,10 @@ async def test_what_was_asked_for_and_does_not_fit_leaves_its_stage_empty(ondam:
     ("written", "told"),
     [
         ("{", "is not valid JSON"),
-        ("[]", "cannot be used"),
+        ("[]", "describes no machine: it should be a JSON object"),
+        ("[" * 100_000, "it holds a number or a nesting that is too long"),
+        ('{"ram_gib": ' + "9" * 5000 + "}", "it holds a number or a nesting that is too long"),
+        ("", "is not valid JSON"),
         (json.dumps({**MACHINE, "gpu": []}), 'gpu: unknown key; did you mean "gpus"?'),
     ],
 )
@@ -133,6 +136,17 @@ async def test_facts_that_are_none_are_refused(ondam: Ondam, tmp_path: Path, wri
     done = await ondam("plan", "--for", str(path))
     assert (done.code, done.out) == (3, "")
     assert told in done.err
+
+
+async def test_a_card_that_is_not_used_is_told_with_the_reason(ondam: Ondam, tmp_path: Path) -> None:
+    path = tmp_path / "amd.json"
+    path.write_text(json.dumps({**MACHINE, "gpus": [{"name": "AMD card", "vram_gib": 24}]}))
+    why = "AMD card: not used; neither NVIDIA's driver nor a Vulkan driver is known for it"
+    assert why in (await ondam("plan", "--for", str(path))).out
+    assert (await ondam("plan", "--for", str(path), "--json")).json["unused"] == [why]
+    path.write_text(json.dumps(MACHINE))
+    left_alone = await ondam("plan", "--for", str(path), "--set", "plan.device=cpu")
+    assert 'RTX 3060: not used; plan.device is "cpu"' in left_alone.out
 
 
 async def test_a_file_that_is_not_there_is_named(ondam: Ondam, tmp_path: Path) -> None:

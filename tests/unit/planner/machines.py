@@ -139,6 +139,8 @@ class Shelf:
         self.cards = {card.id: card for folder in ENGINES.values() for card in folder.manifest.models}
         self.cards |= {card.id: card for card in cards}
         self.here = here
+        self.sizes: dict[str, int] = {}
+        """Of files that the user names."""
 
     def find(self, model_id: str) -> tuple[Path, str | None]:
         if model_id not in self.cards:
@@ -150,6 +152,9 @@ class Shelf:
 
     def card(self, model_id: str) -> ModelCard | None:
         return self.cards.get(model_id)
+
+    def file_size(self, path: Path) -> int | None:
+        return self.sizes.get(str(path))
 
 
 def gpu(vram: float, driver: str = "580.65.06", capability: str = "8.9", **more: Any) -> dict[str, Any]:

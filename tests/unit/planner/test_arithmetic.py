@@ -103,6 +103,10 @@ def test_a_cards_budget_is_less_what_others_hold_and_what_stays_free() -> None:
     )
 
 
+def test_a_budget_that_begins_with_nothing_says_so() -> None:
+    assert str(card_budget(0.001, 0.0, 0.3).told) == "card 0.00 − kept free 0.30 = -0.30 GiB"
+
+
 def test_over_several_cards_each_further_one_takes_half_a_gibibyte() -> None:
     need = sum_of(("weights", 10.0))
     assert (over_cards(need, 1).gib, over_cards(need, 3).gib) == (10.0, 11.0)

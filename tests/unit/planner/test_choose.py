@@ -33,6 +33,9 @@ class Shelf:
     def card(self, model_id: str) -> ModelCard | None:
         return None
 
+    def file_size(self, path: Path) -> int | None:
+        return None
+
 
 ALL = Shelf("whisper-base", "tiny-en", "smollm2-135m-instruct", "joe")
 

@@ -307,6 +307,128 @@ def test_licences_outside_of_the_limits_are_refused() -> None:
     )
 
 
+def test_licences_that_leave_nothing_leave_every_stage_empty_each_engine_with_its_reason() -> None:
+    made = plan(machine(gpu(24)), plan={"licences": ["None-Such"]})
+    assert (missing(made), made.launched) == (["stt", "llm", "tts"], ())
+    assert {no.reason.code for no in made.refused} == {"plan_licence"}
+    assert {no.engine for no in made.refused} >= {"faster_whisper", "vllm", "llama_server", "espeak"}
+
+
+def test_a_licence_is_meant_in_whatever_case_it_is_written() -> None:
+    made = plan(machine(gpu(24)), plan={"licences": ["mit", "APACHE-*"]})
+    assert row(first(made, "llm")) == Q4["35b"]
+
+
+GATED = {
+    "id": "gated-4b", "stage": "llm", "languages": ["ko"], "licence": "MIT", "repository": "own/gated",
+    "served_by": ["llama_cpp"], "parameters_b": 4.0, "bytes_per_parameter": 0.5, "gated": True,
+    "entry": "m.gguf",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("facts", [machine(gpu(24)), machine()], ids=["a card", "no card"])
+def test_a_model_that_needs_acceptance_is_planned_with_the_way_to_it_or_refused(facts: Facts) -> None:
+    card = ModelCard.model_validate(GATED)
+    folder = ENGINES["llama_cpp"]
+    manifest = folder.manifest.model_copy(update={"models": [card]})
+    engines = {**ENGINES, "llama_cpp": EngineFolder(folder.path, manifest)}
+    shelf = Shelf(card, here=set())
+    asked: dict[str, Any] = {"llm": {"model": "gated-4b"}}
+    llm = first(consider(facts, config(**asked), engines, shelf, ahead=True), "llm")
+    assert "accepted at the hub (own/gated); then (2.0 GB): ondam models add gated-4b" in " ".join(
+        map(str, llm.reasons)
+    )
+    asked["plan"] = {"gated": False}
+    made = consider(facts, config(**asked), engines, shelf, ahead=True)
+    assert missing(made) == ["llm"]
+    assert refused(made, "gated-4b").reason.code == "plan_gated"
+    assert len([no for no in made.refused if no.model == "gated-4b"]) == 1
+
+
+def test_the_disk_counts_for_a_model_on_the_processor_too() -> None:
+    made = plan(machine(disk_free_gib=1), shelf=Shelf(here=set()), llm={"model": "qwen3-8b-q4_k_m"})
+    assert missing(made) == ["llm"]
+    # 8.19 × 0.6 × 10⁹ bytes
+    assert "4.6 GiB do not fit on the disk, where 1.0 GiB are free" in str(
+        refused(made, "qwen3-8b-q4_k_m").reason
+    )
+
+
+def test_a_file_that_the_user_names_is_counted_by_its_size() -> None:
+    shelf = Shelf()
+    shelf.sizes = {"/m/own.gguf": 4 * 2**30, "/m/empty.gguf": 0}
+    # 4 + 144 KiB × 8192 + 0.3
+    llm = first(plan(machine(), shelf=shelf, llm={"model": "/m/own.gguf"}), "llm")
+    assert llm.memory_gib == 5.43
+    assert "/m/own.gguf is not" not in str(llm.reasons)
+    unseen = first(plan(machine(), shelf=shelf, llm={"model": "/m/other.gguf"}), "llm")
+    assert any("/m/other.gguf is not known here and not in the sum" in str(why) for why in unseen.reasons)
+    empty = plan(machine(), shelf=shelf, llm={"model": "/m/empty.gguf"})
+    assert missing(empty) == ["llm"]
+    assert str(refused(empty, "/m/empty.gguf").reason) == "/m/empty.gguf is empty: there is no model in it"
+
+
+def test_a_folder_for_an_engine_that_needs_a_card_is_refused_for_what_is_not_known() -> None:
+    made = plan(machine(gpu(24)), llm={"engine": "vllm", "model": "/m/checkpoint"})
+    assert missing(made) == ["llm"]
+    assert "how much memory" in str(refused(made, "/m/checkpoint").reason)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "told"),
+    [
+        ({"llm": {"model": "whisper-base"}}, 'llm.model: "whisper-base" is a model for stt, not for llm'),
+        (
+            {"engines": {"vllm": {"kv_cache_memory_bytes": -5}}},
+            "engines.vllm.kv_cache_memory_bytes: should be 0 or more (found -5)",
+        ),
+        (
+            {"engines": {"llama_cpp": {"context_length": 0}}},
+            "engines.llama_cpp.context_length: should be 1 or more (found 0)",
+        ),
+    ],
+)
+def test_wishes_that_cannot_be_meant_are_told_with_their_key(wishes: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        plan(machine(gpu(24)), **wishes)
+    assert told in str(raised.value)
+
+
+def test_where_card_and_machine_share_one_memory_it_is_promised_once() -> None:
+    # 36 × 2/3 − 0.3 = 23.7 for Metal; the main memory's 35.5 hold the same bytes.
+    mac = {"os": "darwin", "arch": "arm64", "unified_memory": True, "memory_gb_s": 150}
+    made = plan(machine(ram=36, **mac))
+    assert sum(engine.memory_gib for engine in made.launched) <= 35.5
+    # Of 26 GiB 17.03 are the GPU's. Beside them are 25.5 − 17.03 = 8.47, less three programs
+    # (2 × 1.95 + 0.51) 4.05, enough for the other 3.61 of 20.64.
+    # Of 24: 15.7, and 23.5 − 15.7 − 4.42 = 3.38 for the other 4.94.
+    named: dict[str, Any] = {"llm": {"model": "qwen3.5-35b-a3b-q4_k_m"}}
+    assert first(plan(machine(ram=26, **mac), **named), "llm").memory_gib == 20.64
+    assert missing(plan(machine(ram=24, **mac), **named)) == ["llm"]
+
+
+def test_a_memory_that_is_shared_holds_the_processors_engines_beside_the_cards() -> None:
+    # 8 − 1.5 = 6.5 for the card; 4.18 there leave 3.32 of the memory's 7.5 to 0.32 + 0.68 + 0.06.
+    shared = machine(gpu(8), ram=8, unified_memory=True)
+    made = plan(shared, plan={"memory_reserve_gib": 0.5})
+    assert sum(engine.memory_gib for engine in made.launched) <= 7.5
+    # With 2.6 kept free: 4.4 for the card and 5.4 in all; 4.18 + 0.32 + 0.68 + 0.06 = 5.24.
+    assert not missing(plan(shared, plan={"memory_reserve_gib": 2.6}))
+
+
+def test_sixty_four_cards_are_planned_as_one_card_is_where_one_is_enough() -> None:
+    made = plan(machine(*[gpu(24)] * 64))
+    assert [first(made, stage).device for stage in ("stt", "llm")] == ["cuda:0", "cuda:1"]
+    assert first(made, "llm").model == "qwen3.5-35b-a3b-q4_k_m"
+
+
+def test_two_cards_that_are_alike_are_two() -> None:
+    # 7.7 each: the recognizer on one, 8B (6.51) on the other.
+    twice = [gpu(8, capability="8.0")] * 2
+    made = plan(machine(*twice))
+    assert first(made, "llm").device == "cuda" and first(made, "llm").memory_gib == 10.81
+
+
 def test_the_card_can_be_left_alone() -> None:
     made = plan(machine(gpu(80)), plan={"device": "cpu"})
     assert {engine.device for engine in made.launched} == {"cpu"}
