@@ -238,12 +238,12 @@ def tokens_per_s(card: ModelCard, gb_s: float | None) -> float | None:
 
 def card_budget(vram_gib: float, taken_gib: float, reserve_gib: float) -> Need:
     """What a card has for us: all of it, less what others hold and what stays free."""
-    return sum_of(("card", _down(vram_gib)), ("neighbours", -up(taken_gib)), ("reserve", -up(reserve_gib)))
+    return sum_of(("card", down(vram_gib)), ("neighbours", -up(taken_gib)), ("reserve", -up(reserve_gib)))
 
 
 def memory_budget(memory_gib: float, reserve_gib: float) -> Need:
     """What the main memory has for us."""
-    return sum_of(("memory", _down(memory_gib)), ("reserve", -up(reserve_gib)))
+    return sum_of(("memory", down(memory_gib)), ("reserve", -up(reserve_gib)))
 
 
 def less(budget: Need, taken_gib: float) -> Need:
@@ -251,5 +251,6 @@ def less(budget: Need, taken_gib: float) -> Need:
     return Need((*budget.addends, Addend("taken", -up(taken_gib))))
 
 
-def _down(gib: float) -> float:
+def down(gib: float) -> float:
+    """To a hundredth, downwards."""
     return math.floor(round(gib * 100, 6)) / 100

@@ -7,7 +7,7 @@ from typing import Literal
 
 from ondam.config import PlanConfig
 from ondam.messages import Phrase
-from ondam.planner.arithmetic import Need, card_budget, memory_budget, sum_of, up
+from ondam.planner.arithmetic import Need, card_budget, down, memory_budget, sum_of, up
 from ondam.planner.facts import Facts, Gpu
 
 Kind = Literal["cpu", "cuda", "metal", "vulkan"]
@@ -78,15 +78,19 @@ def _budget(facts: Facts, gpu: Gpu, settings: PlanConfig) -> Need:
     """A card's. Whatever is not free is somebody's, whoever was named."""
     taken = max(gpu.neighbours_gib or 0.0, gpu.vram_gib - gpu.free_gib)
     if facts.unified_memory:
-        # The same memory holds the system, this daemon and the engines on the processor.
-        return card_budget(min(gpu.vram_gib, facts.ram_gib), taken, settings.memory_reserve_gib + 1.0)
+        # The same memory holds the system, this daemon and the engines on the processor. Several cards that
+        # say so have equal parts of it: nobody tells which of them share it.
+        share = facts.ram_gib / len(facts.gpus)
+        return card_budget(min(gpu.vram_gib, share), taken, settings.memory_reserve_gib + 1.0)
     return card_budget(gpu.vram_gib, taken, settings.reserve_gib)
 
 
 def _metal(facts: Facts, gpu: Gpu | None, settings: PlanConfig) -> Need:
-    limit = facts.ram_gib * METAL_SHARE
+    limit = min(facts.ram_gib * METAL_SHARE, facts.ram_gib - settings.memory_reserve_gib)
     if gpu is not None:
         limit = min(limit, gpu.free_gib)
     return sum_of(
-        ("memory", facts.ram_gib), ("system", -up(facts.ram_gib - limit)), ("reserve", -settings.reserve_gib)
+        ("memory", down(facts.ram_gib)),
+        ("system", -up(facts.ram_gib - limit)),
+        ("reserve", -up(settings.reserve_gib)),
     )

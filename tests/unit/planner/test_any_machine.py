@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.planner.machines import ENGINES, gpu, machine, plan
 
+from ondam.planner.choose import missing
 from ondam.planner.facts import Facts
 from ondam.planner.plan import Plan, PlannedEngine
 from ondam.types import Stage
@@ -95,6 +97,38 @@ def test_more_memory_never_means_a_smaller_model(found: Any, which: int, more: f
     after = plan(made(([*cards[:index], larger, *cards[index + 1 :]], ram, known)), **wishes)
     for stage in ("stt", "llm", "tts"):
         assert size(of(before, stage)) <= size(of(after, stage)), stage
+
+
+SUM = re.compile(r"([^;:=]*) = (-?\d+\.\d\d) GiB")
+ADDEND = re.compile(r"([+−] )?[^+−]*? (\d+\.\d\d)(?= |$)")
+
+
+@settings(max_examples=100, deadline=None)
+@given(MACHINES, WISHES, st.booleans())
+def test_every_sum_that_a_person_reads_adds_up(found: Any, wishes: Any, shared: bool) -> None:
+    cards, ram, known = found
+    made_plan = plan(machine(*cards, ram=ram, **known, unified_memory=shared), **wishes)
+    told = [*(no.reason for no in made_plan.refused), *(r for e in made_plan.launched for r in e.reasons)]
+    for body, total in (
+        sums for why in told for words in ("en", "ko") for sums in SUM.findall(why.in_language(words))
+    ):
+        parts = [float(gib) * (-1 if sign == "− " else 1) for sign, gib in ADDEND.findall(body)]
+        assert parts and round(sum(parts), 2) == float(total), body
+
+
+@settings(max_examples=100, deadline=None)
+@given(MACHINES, WISHES)
+def test_a_memory_that_is_shared_is_never_promised_twice(found: Any, wishes: Any) -> None:
+    cards, ram, known = found
+    made_plan = plan(machine(*cards, ram=ram, **known, unified_memory=True), **wishes)
+    assert sum(engine.memory_gib for engine in made_plan.launched) <= ram - 0.5 + 1e-6
+
+
+@settings(max_examples=100, deadline=None)
+@given(MACHINES, WISHES)
+def test_a_stage_that_is_empty_has_a_refusal(found: Any, wishes: Any) -> None:
+    made_plan = plan(made(found), **wishes)
+    assert set(missing(made_plan)) <= {no.stage for no in made_plan.refused}
 
 
 @settings(max_examples=200, deadline=None)

@@ -407,6 +407,13 @@ def test_where_card_and_machine_share_one_memory_it_is_promised_once() -> None:
     assert missing(plan(machine(ram=24, **mac), **named)) == ["llm"]
 
 
+def test_what_is_kept_free_of_the_main_memory_is_kept_free_by_apples_gpu_too() -> None:
+    # 24 − 16 − 0.3 = 7.7, where two thirds would be 16.
+    mac = machine(ram=24, os="darwin", arch="arm64", unified_memory=True)
+    made = plan(mac, plan={"memory_reserve_gib": 16.0})
+    assert row(first(made, "llm")) == ("llama_cpp", "qwen3-8b-q4_k_m", "metal", 6.51)
+
+
 def test_a_memory_that_is_shared_holds_the_processors_engines_beside_the_cards() -> None:
     # 8 − 1.5 = 6.5 for the card; 4.18 there leave 3.32 of the memory's 7.5 to 0.32 + 0.68 + 0.06.
     shared = machine(gpu(8), ram=8, unified_memory=True)
@@ -414,6 +421,12 @@ def test_a_memory_that_is_shared_holds_the_processors_engines_beside_the_cards()
     assert sum(engine.memory_gib for engine in made.launched) <= 7.5
     # With 2.6 kept free: 4.4 for the card and 5.4 in all; 4.18 + 0.32 + 0.68 + 0.06 = 5.24.
     assert not missing(plan(shared, plan={"memory_reserve_gib": 2.6}))
+
+
+def test_several_cards_with_one_memory_are_promised_no_more_than_it() -> None:
+    # 32 / 2 − 1.5 = 14.5 each: 14B and recognizer on one of them, 27B (16.88) on none.
+    made = plan(machine(gpu(32, capability="8.0"), gpu(32, capability="8.0"), ram=32, unified_memory=True))
+    assert sum(engine.memory_gib for engine in made.launched) <= 31.5
 
 
 def test_sixty_four_cards_are_planned_as_one_card_is_where_one_is_enough() -> None:
