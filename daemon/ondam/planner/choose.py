@@ -166,7 +166,7 @@ class _Chooser:
             if stage not in found and (planned := self._on_processor(stage, wish)) is not None:
                 found[stage] = planned
         launched = [found[stage] for stage in STAGES if stage in found]
-        launched = self._within_memory([*launched, *self._spare(launched)])
+        launched = self._within_disk(self._within_memory([*launched, *self._spare(launched)]))
         return Plan(tuple(launched), tuple(self.wishes.outside), tuple(self.refused))
 
     def _on_cards(
@@ -442,6 +442,22 @@ class _Chooser:
         self.refused.append(
             Refusal(manifest.stage, manifest.name, model, "", "cpu", reason, None, None, wish.fixed)
         )
+
+    def _within_disk(self, launched: list[PlannedEngine]) -> list[PlannedEngine]:
+        """With a word where each model fits on the disk, and not all that have to be fetched."""
+        free = self.facts.disk_free_gib
+        cards = {each.model: self._card_of(each) for each in launched}
+        away = {model: card for model, card in cards.items() if card and not self.models.ready(model)}
+        size = sum(card.size for card in away.values()) / GIB
+        if not self.ahead or free is None or size <= free:
+            return launched
+        why = Phrase("plan_disk_together", size=f"{size:.1f}", free=f"{free:.1f}")
+        return [
+            replace(each, reasons=(*each.reasons, why)) if each.model in away else each for each in launched
+        ]
+
+    def _card_of(self, planned: PlannedEngine) -> ModelCard | None:
+        return of_stage(self.engines, planned.stage).get(planned.model) or self.models.card(planned.model)
 
     def _within_memory(self, launched: list[PlannedEngine]) -> list[PlannedEngine]:
         """Without the spare voice, then the language model, where the main memory is too small for all."""

@@ -354,6 +354,15 @@ def test_the_disk_counts_for_a_model_on_the_processor_too() -> None:
     )
 
 
+def test_models_that_fit_on_the_disk_one_by_one_and_not_together_are_told() -> None:
+    # (0.809 × 2 + 35 × 0.6 + 0.1 × 4) × 10⁹ bytes = 21.4 GiB
+    asked = machine(gpu(24), disk_free_gib=20)
+    made = plan(asked, shelf=Shelf(here={"whisper-base"}))
+    told = "all that is to be fetched is 21.4 GiB, and on the disk 20.0 GiB are free"
+    assert told in [str(why) for why in first(made, "llm").reasons]
+    assert told not in [str(why) for why in first(plan(asked), "llm").reasons]
+
+
 def test_a_file_that_the_user_names_is_counted_by_its_size() -> None:
     shelf = Shelf()
     shelf.sizes = {"/m/own.gguf": 4 * 2**30, "/m/empty.gguf": 0}
