@@ -233,7 +233,7 @@ async def test_an_engine_that_failed_is_named_with_its_side_and_the_end_of_its_l
     status = daemon.status()
     status["engines"][1]["state"] = "failed"
     status["engines"][1]["faults"] = [{"code": "engine_down", "text": "It ended with status 1.", "next": ""}]
-    monkeypatch.setattr(daemon, "status", lambda: status)
+    monkeypatch.setattr(daemon, "status", lambda language=None: status)
     done = await ondam("bench", "--language", "en", "--turns", "2", *others)
     assert done.code == 6
     assert said in done.err
