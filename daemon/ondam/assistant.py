@@ -442,6 +442,7 @@ class Assistant:
         try:
             status, content_type, chunks = await forward(engine.address, body)
         except BaseException:
+            # Also when the caller left meanwhile: a crew that is held is never dismissed.
             crew.let_go()
             raise
         held = _held(crew, chunks)

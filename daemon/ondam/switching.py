@@ -197,6 +197,7 @@ class Switching:
         try:
             await self._come_up(change, newcomers)
         except BaseException:
+            # Also when the daemon ends meanwhile: nobody else knows of the newcomers yet.
             await self.fleet.dismiss(newcomers.values())
             self.fleet.forget(newcomers.values())
             raise
