@@ -51,14 +51,19 @@ class Attention:
 
     def stops(self, words: str) -> bool:
         """Whether ``words``, said right after a question, take that back and want silence."""
-        return stops(self._without_name(words))
+        return stops(self._without_name(words)) and not _asks(words)
 
     def listens(self, words: str) -> bool:
         """Whether ``words``, said right after a question, only show that its answer is listened to."""
-        return acknowledges(words) and not words.rstrip().endswith(("?", "？"))
+        return acknowledges(words) and not _asks(words)
 
     def _without_name(self, words: str) -> str:
         return addressed(words, self.names, self.language) or words
+
+
+def _asks(words: str) -> bool:
+    """Whether ``words`` are the end of a question ("그거… 됐어?", "when does it… stop?")."""
+    return words.rstrip().endswith(("?", "？"))
 
 
 OPEN = Attention()

@@ -323,8 +323,8 @@ def _hearing(
             handed = replace(phase, handed=phase.handed + 1)
             return replace(state, phase=handed), (HandOn(phase.turn),)
         case PieceHeard():
-            if event.turn != phase.turn or event.text or phase.pressed:
-                return state, ()
+            if event.turn != phase.turn or event.text or phase.pressed or phase.silence_ms > 0:
+                return state, ()  # in a pause it is no noise that never ends: what came after it may be words
             # Noise that never ends. What was said before it is answered.
             if phase.handed > 1:
                 return _endpoint(state, phase, event.at_ns, final=True)

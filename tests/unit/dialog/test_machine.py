@@ -288,6 +288,19 @@ def test_words_that_end_like_the_wish_for_silence_are_the_rest_of_the_question()
         assert done == [Cancel(ONE, A), Respond(ONE, B, text, (), aloud=True)]
 
 
+def test_a_question_that_ends_like_a_wish_to_stop_is_a_question() -> None:
+    state, _ = run(begun(), SpeechStarted(1000 * MS), Pause(6, 64))
+    for text, added in (("그거 됐어?", "됐어?"), ("When does the rain stop?", "stop?")):
+        _, done = run(state, Transcribed(7, B, text, added=added))
+        assert done[-1] == Respond(ONE, B, text, (), aloud=True)
+
+
+def test_noise_before_a_question_does_not_end_it_while_its_pause_is_judged() -> None:
+    state, _ = run(smart(), SpeechStarted(0), UtteranceFull(1), Pause(2, 64))
+    _, done = run(state, PieceHeard(3, ONE, ""), Transcribed(4, A, "Turn off"))
+    assert done == [Respond(ONE, A, "Turn off", (), aloud=True)]
+
+
 def test_a_sign_of_listening_over_the_beginning_of_the_answer_does_not_end_it() -> None:
     state, _ = run(begun(), SpeechStarted(1000 * MS), Pause(6, 64))
     heard, done = run(state, Transcribed(7, B, "Turn off. Okay.", added="Okay."))
