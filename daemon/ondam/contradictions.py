@@ -16,7 +16,7 @@ class Limit:
     by: str
     why: str
     """Code of the message that says what would go wrong."""
-    times: float = 1.0
+    times: int = 1
     none: float | None = None
     """A value of ``by`` that sets no limit."""
 

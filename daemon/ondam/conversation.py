@@ -33,5 +33,11 @@ def for_conversation(config: Config, given: Mapping[str, object]) -> Config:
         below = values.get(name)
         both = isinstance(below, dict) and isinstance(table, Mapping)
         values[name] = {**below, **table} if both else table  # type: ignore[dict-item]  # both are mappings
+    drafts = given.get("drafts")
+    if isinstance(drafts, Mapping) and "most_on_battery" not in drafts:
+        # Whoever asks for fewer drafts means on battery as well.
+        most, laid = drafts.get("most_per_turn"), values["drafts"]
+        if isinstance(most, int) and isinstance(laid, dict):
+            laid["most_on_battery"] = min(laid["most_on_battery"], most)
     checked = check(Settings, values, "settings", contradictions=contradictions)
     return config.model_copy(update={name: getattr(checked, name) for name in Settings.model_fields})

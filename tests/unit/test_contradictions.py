@@ -93,3 +93,7 @@ def test_a_number_without_end_is_refused(tmp_path: Path, value: str) -> None:
     file.write_text(f"[measure]\nbudget_ms = {value}\n", "utf-8")
     with pytest.raises(ConfigError, match=r"measure\.budget_ms: input should be a finite number"):
         load(file)
+
+
+def test_a_whole_number_of_any_length_can_be_compared() -> None:
+    assert load(None, {"llm": {"context_tokens": 10**400}}).llm.context_tokens == 10**400

@@ -15,6 +15,13 @@ def test_what_is_given_holds_and_the_rest_stays_as_configured() -> None:
     assert config.endpoint.mode == "smart_turn"
 
 
+def test_fewer_drafts_hold_on_battery_as_well() -> None:
+    config = load(None, {"drafts": {"most_per_turn": 3, "most_on_battery": 2}})
+    for asked, expected in ((0, 0), (1, 1), (3, 2)):
+        own = for_conversation(config, {"drafts": {"most_per_turn": asked}})
+        assert (own.drafts.most_per_turn, own.drafts.most_on_battery) == (asked, expected)
+
+
 def test_nothing_given_is_the_same_configuration() -> None:
     config = load(None)
     assert for_conversation(config, {}) is config
