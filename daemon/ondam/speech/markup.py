@@ -81,7 +81,7 @@ _WORD = re.compile(r"[0-9A-Za-z가-힣]+|[가-힣 0-9]+")
 _CHECKBOX = re.compile(r"\[[ xX]\] ")
 _SIGNS = re.compile(r"[^\x00-\u1fff\u3000-\u31ff\u3400-\u4dbf\u4e00-\u9fff가-힣]")
 
-_MONEY = re.compile(r"\$\s?\d[\d.,]*\s?")
+_MONEY = re.compile(r"\$[^\S\n]?\d[\d.,]*[^\S\n]?")
 _LONGEST_FORMULA = 200
 _LONGEST_LINK_TEXT = 300
 _LONGEST_URL = 4096

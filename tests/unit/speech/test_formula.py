@@ -62,3 +62,9 @@ def test_a_formula_is_said(language: Language, written: str, said: str) -> None:
 def test_money_does_not_wait_for_a_closing_dollar() -> None:
     made = SpokenFilter("en")
     assert made.feed("It costs $5 a") == "It costs $5 a"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+def test_a_line_break_after_money_is_one(size: int) -> None:
+    assert filtered("Price: $5\n- milk\n", size).split("\n")[1].strip() == "milk"
+    assert "code" not in filtered("Price: $5\n```\ncode\n```\n", size)

@@ -19,7 +19,7 @@ _HARDWARE = re.compile(
 """A MAC address. With dashes and without a letter it may be any number of something."""
 
 _CONTINENTAL = re.compile(
-    r"(?<![\d.,])(?P<whole>\d{1,3}(?:\.\d{3})+),(?P<part>\d{1,2})(?![\d]|[.,]\d)"
+    r"(?<![\d.,])(?P<whole>[1-9]\d{0,2}(?:\.\d{3})+),(?P<part>\d{1,2})(?![\d]|[.,]\d)"
     r"|(?<=€)(?P<gap> ?)(?P<euros>\d{1,3}(?:\.\d{3})+|\d+),(?P<cents>\d\d)(?![\d]|[.,]\d)"
     r"|(?<![\d.,])(?P<before>\d+),(?P<hundredths>\d\d)(?= ?(?:€|EUR\b|유로))"
 )
@@ -33,9 +33,20 @@ _SCREENS = (
 _INCHES = re.compile(rf"(?<![\w.,/'′°])(?P<num>\d{{1,3}}(?:\.\d+)?)(?:\"(?=[ -](?:{'|'.join(_SCREENS)}))|″)")
 """Two primes, or a quotation mark before what is sold by the inch: else it may end a quotation."""
 
+_OPENED = re.compile(r'(?:^|[^\w"])"(?=\w)[^"]*$')
+"""A quotation that has begun and not ended: ``the "iPhone 15" display``."""
+
+_NO_DAY = r"(?! ?(?:까지|부터|오전|오후|\([월화수목금토일]))"
+_PARTICLE = "(?P<after>예요|로|를|는|가)?"
+_AFTER_POINT = {"예요": "이에요", "로": "으로", "를": "을", "는": "은", "가": "이"}
+"""Particles after a vowel, and what they are after ``점``."""
+
 _KO_SCORE = re.compile(
-    r"(?P<of>(?:평점|별점|점수|평가)[은는이가]?:? ?)(?P<got>\d+(?:\.\d+)?)/(?P<most>5|10|100)(?![\d/.])점?"
+    r"(?P<of>(?:평점|별점|점수|평가(?!\S{0,2} ?\d+/\d+에))[은는이가]?:? ?)"
+    rf"(?P<got>\d+(?:\.\d+)?)/(?P<most>5|10|100)(?![\d/.]){_NO_DAY}점?{_PARTICLE}"
 )
+"""``평가는 5/10에 합니다`` and ``점수는 5/10까지 제출`` are days."""
+
 _KO_OUT_OF = re.compile(r"(?P<most>5|10|100)점 만점에 (?P<got>\d+(?:\.\d+)?)/(?P=most)(?![\d/.])점?")
 _EN_SCORE = re.compile(
     r"(?P<of>\b(?:rated(?: it)?|scor(?:e|es|ed)(?: of)?|rating(?: of| is)?):? )"
@@ -44,8 +55,11 @@ _EN_SCORE = re.compile(
 )
 _EN_STARS = re.compile(r"(?<![\d/.,])(?P<got>\d+(?:\.\d+)?)/(?P<most>5|10)(?=[ -]stars?\b)", re.IGNORECASE)
 
+_UNIT = r"(?:[mkcµ]?[glmVAW]|m[lL]|dB|[kMG]?Hz|mmHg|IU|[KMG]?B|%|℃)"
 _DECIMAL_SCORE = re.compile(
-    r"(?<![\d/.,])(?P<got>\d{1,2}\.\d)/(?P<most>5|10|100)(?![\d/]|\.\d| ?[A-Za-z%℃]|[가-힣])"
+    r"(?<![\d/.,])(?P<got>\d{1,2}\.\d)/(?P<most>5|10|100)(?![\d/A-Za-z]|\.\d)"
+    rf"(?! ?{_UNIT}(?![A-Za-z]))점?(?:(?![가-힣])|(?=입니다|이에요|예요|이다|으로|로|에|[을를은는이가의]))"
+    rf"{_PARTICLE}"
 )
 """Nobody has parts of a part."""
 
@@ -68,11 +82,15 @@ def plain_forms(text: str, language: Language) -> str:
     text = _INCHES.sub(lambda found: _inches(found, language), text)
     if language == "ko":
         text = _KO_OUT_OF.sub(r"\g<most>점 만점에 \g<got>점", text)
-        text = _KO_SCORE.sub(r"\g<of>\g<most>점 만점에 \g<got>점", text)
-        return _DECIMAL_SCORE.sub(r"\g<most>점 만점에 \g<got>점", text)
+        return _DECIMAL_SCORE.sub(_points, _KO_SCORE.sub(_points, text))
     text = _DECIMAL_SCORE.sub(r"\g<got> out of \g<most>", text)
     text = _EN_SCORE.sub(r"\g<of>\g<got> out of \g<most>", text)
     return _EN_STARS.sub(r"\g<got> out of \g<most>", text)
+
+
+def _points(found: re.Match[str]) -> str:
+    of = found.groupdict().get("of") or ""
+    return f"{of}{found['most']}점 만점에 {found['got']}점{_AFTER_POINT.get(found['after'], '')}"
 
 
 def _hardware(found: re.Match[str], language: Language) -> str:
@@ -93,6 +111,9 @@ def _continental(found: re.Match[str]) -> str:
 
 
 def _inches(found: re.Match[str], language: Language) -> str:
+    before = found.string[: found.start()]
+    if found[0].endswith('"') and _OPENED.search(before):
+        return found[0]
     if language == "ko":
         return f"{found['num']}인치"
     after = found.string[found.end() : found.end() + 2]
