@@ -127,7 +127,8 @@ def stages_ms(marks: Marks, engines: EngineTimes) -> dict[StageName, float | Non
     }
     told = [value for value in stages.values() if value is not None]
     if first_audio is not None and len(told) == len(STAGES) - 1:
-        stages["ipc"] = first_audio - sum(told)
+        # The parts lie side by side within the whole: less than nothing is a matter of rounding.
+        stages["ipc"] = max(0.0, first_audio - sum(told))
     return stages
 
 

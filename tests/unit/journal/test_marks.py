@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ondam.journal.marks import EngineTimes, Marks, last_voiced_sample, stages_ms
+from ondam.journal.marks import MARKS, EngineTimes, Marks, last_voiced_sample, stages_ms
 
 MS = 1_000_000
 
@@ -42,6 +44,16 @@ def test_stages_add_up_to_first_audio_and_ipc_is_what_no_engine_accounts_for() -
         "playback_buffer": 30,
     }
     assert sum(v for v in stages.values() if v is not None) == pytest.approx(1000)
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=2, max_size=2))
+def test_what_is_left_between_the_stages_is_never_less_than_nothing(after_ns: list[int]) -> None:
+    """A draft that was ready: endpoint and playback alone, in fractions of a ms that no float holds."""
+    endpoint, heard = after_ns[0], sum(after_ns)
+    at_ns = dict.fromkeys(MARKS, 0) | {"endpoint": endpoint, "dac_first_sample": heard}
+    stages = stages_ms(Marks(at_ns), EngineTimes())
+    assert stages["ipc"] is not None
+    assert str(round(stages["ipc"], 2)) == "0.0"
 
 
 def test_an_engine_that_does_not_tell_its_time_is_measured_from_outside() -> None:
