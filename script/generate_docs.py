@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import json
 import re
 import sys
+import tomllib
 import typing
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import click
 
+from ondam import messages
 from ondam.cli import command as ondam
+from ondam.config.keys import COUNTS
 from ondam.control import wire
 from ondam.control.failure import STATUSES
 from ondam.dialog import events, machine
 from ondam.dialog.endpointing import Drafting, SmartTurn
 from ondam.dialog.history import History
-from ondam.types import DraftId, TurnId
+from ondam.types import DraftId, Language, TurnId
 
 DOCS = Path(__file__).parent.parent / "docs"
 
@@ -75,7 +80,17 @@ def shapes() -> Iterator[str]:
 
 def words() -> Iterator[str]:
     yield "| type | values |\n|---|---|"
-    for name in ("State", "Mode", "DeviceState", "EchoMode", "EngineState", "Permission", "Layer"):
+    for name in (
+        "State",
+        "Mode",
+        "DeviceKind",
+        "DeviceState",
+        "SettingKind",
+        "EchoMode",
+        "EngineState",
+        "Permission",
+        "Layer",
+    ):
         yield f"| {name} | {', '.join(f'`{value}`' for value in typing.get_args(getattr(wire, name)))} |"
 
 
@@ -175,13 +190,117 @@ def statuses() -> Iterator[str]:
     yield "| 503 | every other one |"
 
 
+FAULTS = DOCS / "faults.toml"
+
+FAULT_HEADS = {
+    "en": ("what goes wrong", "what you hear or see", "what is lost", "next good turn"),
+    "ko": ("무엇이 잘못되나", "무엇을 듣거나 보나", "무엇을 잃나", "다음 정상 대화까지"),
+}
+FAULT_WORDS = {
+    "en": ("nothing", "at once", "within {} s", "or", "nothing: it is not noticed"),
+    "ko": ("없음", "바로", "{}초 안", "또는", "없음: 알아차릴 일이 없음"),
+}
+FAULT_STAGE = "llm"
+"""Whose words stand for those of all three."""
+
+
+def faults(language: Language) -> Iterator[str]:
+    """``docs/faults.toml`` as a table, with the words that a person is told."""
+    nothing, at_once, within, either, unnoticed = FAULT_WORDS[language]
+    yield f"| {' | '.join(FAULT_HEADS[language])} |\n|---|---|---|---|"
+    for case in tomllib.loads(FAULTS.read_text("utf-8")).values():
+        told = []
+        for codes in case["told"]:
+            found = [code.format(stage=FAULT_STAGE) for code in codes.split("|")]
+            # Facts stay as they stand in the text: {engine}.
+            told.append(f" *{either}* ".join(f"“{messages.text(code, language)}”" for code in found))
+        soon = within.format(case["within_s"]) if case["within_s"] else at_once
+        lost = case.get(f"lost_{language}", nothing)
+        cells = (case[language], "<br>".join(told) or unnoticed, lost, soon)
+        yield f"| {' | '.join(map(cell, cells))} |"
+
+
+WHEN = {
+    "live": "at once, or from the next turn on",
+    "engine": "when an engine that was started for it serves",
+    "restart": "when the daemon is started again",
+}
+
+
+def keys() -> Iterator[str]:
+    yield "| a change counts | keys |\n|---|---|"
+    for when, words in WHEN.items():
+        named = ", ".join(f"`{key}`" for key, counts in COUNTS.items() if counts == when)
+        yield f"| {words} | {named} |"
+
+
+SOAK = DOCS / "soak.json"
+
+SOAK_WORDS = {
+    "en": {
+        "never": "No result is kept yet: `script/soak --write` puts it here.",
+        "stub": "fakes",
+        "real": "embedded engines",
+        "head": "| | turns | faults | answered | excused | ended by their user | other, explained | silent |",
+        "growth": "| what must not grow ({0}) | settled | at the end | |",
+        "told": "{at}, seed {seed}, {cores} cores, {minutes} min: {turns} turns, {faults} faults; {broken}.",
+        "not_judged": "not judged: {} readings",
+        "kept": "every promise that was judged was kept",
+        "broken": "{} promises broken",
+    },
+    "ko": {
+        "never": "아직 남긴 결과가 없습니다. `script/soak --write`가 여기에 씁니다.",
+        "stub": "가짜 엔진",
+        "real": "내장 엔진",
+        "head": "| | 대화 | 고장 | 답함 | 사과함 | 사용자가 끝냄 | 그 밖의 설명된 것 | 말없이 끝남 |",
+        "growth": "| 늘면 안 되는 것({0}) | 안정된 뒤 | 끝날 때 | |",
+        "told": "{at}, 시드 {seed}, 코어 {cores}개, {minutes}분: 대화 {turns}건, 고장 {faults}건. {broken}.",
+        "not_judged": "판정하지 않음: 측정 {}번",
+        "kept": "판정한 약속은 모두 지킴",
+        "broken": "지키지 못한 약속 {}건",
+    },
+}
+SOAK_COUNTED = ("answered", "excused", "ended by its user")
+
+
+def soak(language: Language) -> Iterator[str]:
+    """``docs/soak.json``, as ``script/soak --write`` left it."""
+    words = SOAK_WORDS[language]
+    if not SOAK.exists():
+        yield words["never"]
+        return
+    told = json.loads(SOAK.read_text("utf-8"))
+    broken = len(told["broken"])
+    said = words["broken"].format(broken) if broken else words["kept"]
+    yield words["told"].format(**{**told, "broken": said}) + "\n"
+    yield f"{words['head']}\n|---|---|---|---|---|---|---|---|"
+    parts = [told[name] for name in ("stub", "real") if name in told]
+    for part in parts:
+        found = part["verdicts"]
+        silent = found.get("silent", 0)
+        rest = part["turns"] - sum(found.get(key, 0) for key in SOAK_COUNTED) - silent
+        counts = (part["turns"], part["faults"], *(found.get(key, 0) for key in SOAK_COUNTED), rest, silent)
+        yield f"| {words[part['name']]} | {' | '.join(f'{count:,}' for count in counts)} |"
+    for part in parts:
+        yield f"\n{words['growth'].format(words[part['name']])}\n|---|---|---|---|"
+        for name, found in part["growth"].items():
+            judged = "" if found["judged"] else f" ({words['not_judged'].format(found['readings'])})"
+            share = f"{found['share']:+.1%}{judged}"
+            yield f"| {name} | {found['first']:,.1f} | {found['last']:,.1f} | {share} |"
+
+
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "commands": commands,
     "routes": routes,
     "shapes": shapes,
     "words": words,
+    "keys": keys,
     "statuses": statuses,
     "dialog": dialog,
+    "soak_en": partial(soak, "en"),
+    "soak_ko": partial(soak, "ko"),
+    "faults_en": partial(faults, "en"),
+    "faults_ko": partial(faults, "ko"),
 }
 
 
@@ -210,7 +329,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing, fail where a page differs")
     check: bool = parser.parse_args().check
-    stale = [path for path in sorted(DOCS.glob("*.md")) if fresh(page := path.read_text("utf-8")) != page]
+    pages = sorted((*DOCS.glob("*.md"), *DOCS.glob("ko/*.md")))
+    stale = [path for path in pages if fresh(page := path.read_text("utf-8")) != page]
     for path in stale:
         if check:
             print(f"{path.relative_to(DOCS.parent)} is not what the code says: run script/generate_docs.py")

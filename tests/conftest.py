@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-REAL = {"faults", "scenarios", "engine_contract", "sound"}
+REAL = {"fuzz", "faults", "privacy", "scenarios", "engine_contract", "panel", "soak", "sound", "tray"}
 """Folders whose tests run real processes, sockets and sound in real time. On a machine that does something
 else for a moment one of them may come too late; it gets another chance, and the report says so (``R``).
 Everything else is decided in virtual time and gets none.

@@ -10,6 +10,15 @@ if TYPE_CHECKING:  # for real it would load numpy, and the command line is to be
     from ondam.types import Language
 
 
+class Foreign(str):
+    """A fact in somebody else's words, a server's or a library's: told to whoever asks, never put in a log.
+
+    They may repeat what was said or answered (``ondam.quiet``).
+    """
+
+    __slots__ = ()
+
+
 class OndamError(Exception):
     """Any failure that Ondam can explain to the person who caused or met it.
 
@@ -39,6 +48,16 @@ class ConfigError(OndamError):
     """
 
     exit_code = 3
+
+
+class MigrationError(OndamError):
+    """What another version of Ondam left cannot be taken over. Raised by ``deploy.migrate``."""
+
+    exit_code = 3
+
+
+class ServiceError(OndamError):
+    """The service cannot be installed, removed or asked. Raised by ``deploy.service``."""
 
 
 class ControlError(OndamError):
@@ -71,5 +90,23 @@ class AudioError(OndamError):
     exit_code = 7
 
 
+class DesktopError(OndamError):
+    """The tray cannot be shown: its environment, a display, the session's bus or a panel is missing.
+
+    Raised by ``cli.tray`` and ``deploy.tray``; the tray's own process ends with the same code.
+    """
+
+    exit_code = 11
+
+
 class JournalError(OndamError):
     """A file of turns cannot be read, or a report cannot be made of it. Raised by ``journal``."""
+
+
+class BundleError(OndamError):
+    """A bundle cannot be made, is not whole, is not for this machine, or could not be installed.
+
+    Raised by ``deploy.bundle_*``.
+    """
+
+    exit_code = 9

@@ -7,17 +7,28 @@ import os
 import stat
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import platformdirs
-
+from ondam.at_home import at_home
 from ondam.errors import ConfigError
+
+BERTHS = ("", "-b")
+"""What the names of an engine's files end in: two of one engine may run side by side while one takes over."""
 
 LONGEST_SOCKET_PATH = 107
 """Bytes that fit ``sockaddr_un.sun_path`` on Linux, less the closing zero (unix(7))."""
 
 LONGEST_SOCKET_NAME = len("/engine-" + "x" * 32 + "-b.sock")
+
+MACHINE_CONFIG = Path("/etc/ondam/config.toml")
+"""Below every user's own; of the system's daemon the only one."""
+
+MACHINE_STATE = Path("/var/lib/ondam")
+MACHINE_RUNTIME = Path("/run/ondam")
+MACHINE_UNIT = Path("/etc/systemd/system/ondam.service")
+GROUP = "ondam"
+"""Whose members may use the system's daemon; those of ``ondam-admin`` may administer it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +39,8 @@ class Places:
     data: Path
     state: Path
     runtime: Path
+    group: str | None = field(default=None, kw_only=True)
+    """Whom the control socket is opened to, as the system's daemon does; None: to its user alone."""
 
     @property
     def config_file(self) -> Path:
@@ -65,6 +78,21 @@ class Places:
         return self.state / "journal.sqlite"
 
     @property
+    def texts(self) -> Path:
+        """What was said and answered, where that is kept (``journal.keep_text``)."""
+        return self.state / "kept" / "texts.sqlite"
+
+    @property
+    def sounds(self) -> Path:
+        """Utterances as sound, where they are kept (``journal.keep_audio``)."""
+        return self.state / "kept" / "sounds"
+
+    @property
+    def audit(self) -> Path:
+        """A line per turn for auditors (``audit.enabled``), where no other place is named."""
+        return self.state / "audit.jsonl"
+
+    @property
     def lock(self) -> Path:
         """Held by the running daemon; whoever holds it owns the sockets."""
         return self.state / "daemon.lock"
@@ -78,31 +106,74 @@ class Places:
         """Where an engine answers."""
         return self.runtime / f"engine-{engine}.sock"
 
+    def engine_answers(self, engine: str) -> Path:
+        """The socket of whichever of two berths ``engine`` answers at now; after a switch it is the other."""
+        found = [self.engine_socket(engine + berth) for berth in BERTHS]
+        return next((socket for socket in found if socket.exists()), found[0])
+
     def engine_report(self, engine: str) -> Path:
         """What an engine says it got, beside its socket."""
         return self.runtime / f"engine-{engine}.report.json"
 
 
 def places(environ: Mapping[str, str] = os.environ) -> Places:
-    """The folders for this user, or below ``ONDAM_HOME``.
+    """The folders for this user, or below ``ONDAM_HOME``; with ``ONDAM_SYSTEM=1`` those of the system's
+    daemon, whose socket is the group's (``ONDAM_GROUP``, by default "ondam").
 
-    Raises ConfigError when ``ONDAM_HOME`` cannot be a folder, or the sockets' folder is too deep to bind a
-    socket in.
+    Raises ConfigError when ``ONDAM_HOME`` cannot be a folder, when nobody says where this user's folders are,
+    or the sockets' folder is too deep to bind a socket in.
     """
     home = environ.get("ONDAM_HOME")
+    system = environ.get("ONDAM_SYSTEM") == "1"
+    group = (environ.get("ONDAM_GROUP") or GROUP) if system else None
     if home:
-        root = Path(home).expanduser().absolute()
-        there = next(folder for folder in (root, *root.parents) if folder.exists())
-        if not there.is_dir():
-            raise ConfigError("home_no_folder", path=there, home=home)
+        try:
+            root = at_home(home).absolute()
+            there = next(folder for folder in (root, *root.parents) if folder.exists())
+            if not there.is_dir():
+                raise ConfigError("home_no_folder", path=there, home=home)
+        except OSError as error:  # somebody else's, or a name that is too long
+            raise ConfigError("home_closed", home=home, reason=error.strerror or error) from error
         config, data, state = root / "config", root / "data", root / "state"
+    elif system:
+        state = MACHINE_STATE
+        return Places(MACHINE_CONFIG.parent, state / "data", state / "state", MACHINE_RUNTIME, group=group)
     else:
+        # Not for the tray, whose own environment knows the control client and little else.
+        import platformdirs
+
         dirs = platformdirs.PlatformDirs("ondam", appauthor=False)
-        config, data, state = dirs.user_config_path, dirs.user_data_path, dirs.user_state_path
+        try:
+            config, data, state = dirs.user_config_path, dirs.user_data_path, dirs.user_state_path
+        except RuntimeError as error:  # no HOME, and the user database does not know who this is
+            raise ConfigError("home_unknown") from error
+        if not all(folder.is_absolute() for folder in (config, data, state)):
+            raise ConfigError("home_unknown")  # likewise, in older platformdirs: "~" stayed "~"
     runtime = _runtime_root(environ) / f"ondam-{hashlib.sha256(os.fsencode(state)).hexdigest()[:12]}"
     if len(os.fsencode(runtime)) + LONGEST_SOCKET_NAME > LONGEST_SOCKET_PATH:
         raise ConfigError("socket_path_too_long", path=runtime, limit=LONGEST_SOCKET_PATH)
-    return Places(config, data, state, runtime)
+    return Places(config, data, state, runtime, group=group)
+
+
+def answering(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where a daemon answers whoever asks: the user's own, or else the system's where one runs.
+
+    Raises as ``places`` does.
+    """
+    own = places(environ).control_socket
+    if environ.get("ONDAM_HOME") or own.exists():
+        return own
+    # Its folder is seen by everybody; who may not enter it is told that, and what to type.
+    return MACHINE_RUNTIME / own.name if MACHINE_RUNTIME.is_dir() else own
+
+
+def starting(socket: Path, environ: Mapping[str, str] = os.environ) -> str:
+    """What is typed to start the daemon that would answer at ``socket``.
+
+    Where the machine has a service that is stopped, nothing is left at its own place: that one is meant.
+    """
+    systems = socket.parent == MACHINE_RUNTIME or (MACHINE_UNIT.exists() and not environ.get("ONDAM_HOME"))
+    return "sudo systemctl start ondam" if systems else "ondam up"
 
 
 def private_folder(path: Path, gid: int | None = None) -> None:

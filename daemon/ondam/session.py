@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, assert_never
 
 from ondam import messages
+from ondam.audio.levels import Meter, SpeakerMeter
 from ondam.config import Config
 from ondam.dialog.actions import (
     Acknowledge,
@@ -51,6 +52,8 @@ from ondam.dialog.events import (
 )
 from ondam.dialog.history import History
 from ondam.dialog.machine import Answering, Hearing, Listening, Recognizing, State, step
+from ondam.house.under_way import UnderWay
+from ondam.journal.marks import MARKS, Marks, last_voiced_sample
 from ondam.journal.turn import Turn
 from ondam.journal.warmth import Population, Settling, Warmth, population
 from ondam.pipeline.capture import Utterance
@@ -59,14 +62,24 @@ from ondam.pipeline.detect import Detector
 from ondam.pipeline.gate import Gate
 from ondam.pipeline.phrases import Fillers, Phrases
 from ondam.pipeline.pieces import Pieces
-from ondam.pipeline.ports import EndOfTurn, Engines, Lease, Message, Microphone, Speaker, VoiceActivity
-from ondam.pipeline.recognize import mark_last_voice, recognize_alone
+from ondam.pipeline.ports import EndOfTurn, Engines, Message, Microphone, Speaker, VoiceActivity
+from ondam.pipeline.recognize import recognize_alone
 from ondam.pipeline.respond import prefill, prompt
 from ondam.pipeline.runner import DraftRunner
 from ondam.speech.canned import CannedAnswers
 from ondam.types import DraftId, Language, Mode, Nanoseconds, Samples, TurnId
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The turn that is under way. ``marks_ms``: from the last voiced sample, None before that is known."""
+
+    turn: TurnId
+    marks_ms: Mapping[str, float | None]
+    reply: str
+    """What was heard of the answer so far."""
 
 
 class Session:
@@ -109,7 +122,10 @@ class Session:
         self._finished = finished
         self._changed = changed
         self._gate = Gate(speaker, clock)
+        self._voice = voice
         self._detector = Detector(voice, config.detect, clock)
+        self._detects_otherwise = False
+        """The detector is to be made anew, as soon as nobody speaks."""
         self._end_of_turn = end_of_turn
         self._state = State(
             _endpointing(config, judged=end_of_turn is not None),
@@ -126,22 +142,17 @@ class Session:
         self._form = config.form.form(language)
         self._ahead: asyncio.Task[None] | None = None
         """Computes what the next question will follow."""
-        self._turns: dict[TurnId, Turn] = {}
-        self._leases: dict[TurnId, Lease] = {}
-        """Whom the turns under way began with, and end with."""
-        self._runners: dict[DraftId, DraftRunner] = {}
+        self._under_way: dict[TurnId, UnderWay] = {}
         self._leaving: list[DraftRunner | Pieces] = []
         """Those of turns that are over, for as long as they take to let go of the engines."""
-        self._early: set[DraftId] = set()
-        """Drafts that were begun before their turn's endpoint."""
-        self._utterances: dict[TurnId, Utterance] = {}
-        """What was said in the turns under way, as far as it is over."""
-        self._pieces: dict[TurnId, Pieces] = {}
-        """What was handed on of long utterances before their ends."""
         self._judging: set[asyncio.Task[None]] = set()
         self._waiting: dict[TurnId, asyncio.Future[Turn]] = {}
         self._underruns = speaker.underruns
         self._deaf = False
+        self._meter: Meter | None = None
+        """Of the microphone, while somebody wants to know how loud it is."""
+        self._last_voiced: tuple[TurnId, int, Nanoseconds | None] | None = None
+        """Of a turn's utterance of so many blocks: found once for who looks on."""
 
     @property
     def history(self) -> History:
@@ -177,6 +188,67 @@ class Session:
         self.handle(ModeSet(self._clock(), mode))
         self._changed({"type": "mode", "session": self.name, "mode": mode})
 
+    def configure(self, config: Config, language: Language) -> None:
+        """Other settings from now on. What is being answered goes on with those that it was begun with."""
+        before, self._config, self._language = self._config, config, language
+        self._detects_otherwise |= before.detect != config.detect
+        self._canned = CannedAnswers(config.canned)
+        self._context = Context()
+        self._form = config.form.form(language)
+        self._stop_computing_ahead()
+        state = self._state
+        self._state = replace(
+            state,
+            endpointing=_endpointing(config, judged=self._end_of_turn is not None),
+            drafting=_drafting(config, sparing=self._on_battery()),
+            history=state.history.within(config.llm.history_turns),
+            attention=replace(state.attention, names=config.listen.names, language=language),
+        )
+
+    def follow(self, wanted: bool) -> None:
+        """Begin, or end, to measure how loud it is."""
+        self._meter = Meter() if wanted else None
+        self._gate.meter = SpeakerMeter(self.speaker.rate_hz) if wanted else None
+
+    def levels(self) -> tuple[float | None, float | None]:
+        """Of the microphone and of what is heard of us, in dBFS since the last time; None: nothing comes."""
+        return None if self._meter is None else self._meter.take(), self._gate.level_db()
+
+    def progress(self) -> Progress | None:
+        """The turn that is under way, as far as it has come."""
+        phase = self._state.phase
+        if isinstance(phase, Listening) or (turn := self._under_way.get(phase.turn)) is None:
+            return None
+        draft = phase.draft.id if isinstance(phase, Hearing) and phase.draft else None
+        if isinstance(phase, Recognizing | Answering):
+            draft = phase.draft
+        runner = None if draft is None else turn.drafts.get(draft)
+        marks = Marks({**(runner.turn.marks.at_ns if runner else {}), **turn.begun.marks.at_ns})
+        if turn.said.blocks:
+            known = phase.turn, len(turn.said.blocks)
+            if self._last_voiced is None or self._last_voiced[:2] != known:
+                index = last_voiced_sample(turn.said.samples)
+                self._last_voiced = (*known, turn.said.at_ns(index) if index else None)
+            if (at_ns := self._last_voiced[2]) is not None:
+                marks.replace("last_voiced", at_ns)
+        # A typed question has no voice to count from: the moment it was sent on, as in its record.
+        counted = "last_voiced" in marks.at_ns or not turn.begun.marks.at_ns
+        told: dict[str, float | None] = {
+            name: marks.ms(name, marks.origin) if counted else None
+            for name in MARKS
+            # The latest sample moves for as long as the answer sounds.
+            if name in marks.at_ns and name != "dac_last_sample"
+        }
+        return Progress(phase.turn, told, runner.turn.heard if runner else "")
+
+    def use_speaker(self, speaker: Speaker) -> None:
+        """Speak through another one; what is being said falls silent. The caller closes the one before."""
+        self.stop()
+        self.speaker = speaker
+        meter, self._gate = self._gate.meter, Gate(speaker, self._clock)
+        self._gate.meter = meter and SpeakerMeter(speaker.rate_hz)
+        self._underruns = speaker.underruns
+
     @property
     def pressed(self) -> bool:
         """The talk button is held down."""
@@ -198,6 +270,12 @@ class Session:
     async def run(self) -> None:
         """Listen until the microphone is closed."""
         async for block in self.microphone.blocks():
+            if self._detects_otherwise and isinstance(self._state.phase, Listening):
+                self._detects_otherwise = False
+                self._voice.reset()
+                self._detector = Detector(self._voice, self._config.detect, self._clock)
+            if self._meter is not None:
+                self._meter.hear(block.samples)
             if self._hears_itself():
                 continue
             if not self._state.attention.hears and not isinstance(self._state.phase, Hearing):
@@ -253,12 +331,11 @@ class Session:
         """
         self.handle(EnginesSwitched(self._clock()))
         phase = self._state.phase
-        if isinstance(phase, Hearing) and (lease := self._leases.pop(phase.turn, None)) is not None:
-            turn = self._turns[phase.turn]
-            self._lease(phase.turn)
-            turn.warmth = self._leases[phase.turn].engines.warmth()
-            turn.population = self._population(turn.warmth)
-            lease.let_go()
+        if isinstance(phase, Hearing) and (turn := self._under_way.get(phase.turn)) is not None:
+            before, turn.lease = turn.lease, self._engines.lease()
+            turn.begun.warmth = turn.lease.engines.warmth()
+            turn.begun.population = self._population(turn.begun.warmth)
+            before.let_go()
         # How much it has room for is another model's affair.
         self._context = Context()
         self._stop_computing_ahead()
@@ -291,7 +368,7 @@ class Session:
         try:
             return await over
         except asyncio.CancelledError:
-            if number in self._turns:
+            if number in self._under_way:
                 self.stop()
             raise
 
@@ -318,7 +395,7 @@ class Session:
         answering = phase.over if isinstance(phase, Hearing | Recognizing) else phase
         if isinstance(answering, Answering):
             # What was heard up to this very moment is part of what the machine decides on.
-            heard = self._runners[answering.draft].heard()
+            heard = self._under_way[answering.turn].drafts[answering.draft].heard()
             if heard is not None:
                 self._state, _ = step(self._state, heard)
         self._state, actions = step(self._state, event)
@@ -331,7 +408,7 @@ class Session:
         """The first sign of a pause counts: the one that begins a draft, or a silent frame."""
         first = isinstance(sign, VoiceFell) or sign.silence_ms <= 1000 * self._detector.frame_s
         if first and phase.draft is None:
-            self._turns[phase.turn].marks.replace("pause_seen", sign.at_ns)
+            self._under_way[phase.turn].begun.marks.replace("pause_seen", sign.at_ns)
 
     def _do(self, action: Action) -> None:
         match action:
@@ -346,17 +423,18 @@ class Session:
             case CloseUtterance():
                 utterance = self._detector.close()
                 if action.meant:
-                    self._utterances[action.turn] = utterance
-                    self._turns[action.turn].marks.replace("endpoint", self._clock())
+                    turn = self._under_way[action.turn]
+                    turn.said = utterance
+                    turn.begun.marks.replace("endpoint", self._clock())
             case JudgePause():
                 self._judge(action)
             case Recognize():
                 self._recognize(action)
             case HandOn():
-                self._hand_on(action.turn)
+                self._hand_on(self._under_way[action.turn], action.turn)
             case Respond():
                 self._stop_computing_ahead()
-                runner = self._runners.get(action.draft) or self._new_runner(action.turn, action.draft)
+                runner = self._runner(action.turn, action.draft)
                 runner.respond(action.question, action.history, aloud=action.aloud)
                 if runner.committed:
                     self._tell_words(runner)
@@ -364,7 +442,7 @@ class Session:
                 self._new_runner(action.turn, action.draft).say(action.text, action.language)
             case Acknowledge():
                 said = messages.text("called_by_name", self._language)
-                self._runners[action.draft].say(said)
+                self._under_way[action.turn].drafts[action.draft].say(said)
             case Duck():
                 self._gate.level(action.draft, self._config.barge_in.duck)
             case Hold():
@@ -375,7 +453,7 @@ class Session:
                 self._commit(action)
             case Excuse():
                 self._changed({"type": "notice", "session": self.name, "code": action.code})
-                self._runners[action.draft].excuse(action.code)
+                self._under_way[action.turn].drafts[action.draft].excuse(action.code)
             case Cancel():
                 self._cancel(action)
             case EndTurn():
@@ -385,40 +463,38 @@ class Session:
 
     def _recognize(self, action: Recognize) -> None:
         added = self._detector.added() if action.added else None
-        pieces = self._pieces.get(action.turn)
+        turn = self._under_way.get(action.turn)
+        pieces = None if turn is None else turn.pieces
         before = partial(pieces.words, len(pieces)) if pieces else None
         self._new_runner(action.turn, action.draft).recognize(self._detector.so_far(), added, before)
 
-    def _hand_on(self, turn: TurnId) -> None:
+    def _hand_on(self, turn: UnderWay, number: TurnId) -> None:
         def told(text: str) -> None:
-            self.handle(PieceHeard(self._clock(), turn, text))
+            self.handle(PieceHeard(self._clock(), number, text))
 
         async def words(said: Utterance) -> str:
-            return await recognize_alone(said, self._engines_of(turn), self._language, self._names())
+            return await recognize_alone(said, turn.lease.engines, self._language, self._names())
 
-        if turn not in self._pieces:
-            self._pieces[turn] = Pieces(words, told)
-        self._pieces[turn].add(self._detector.hand_on())
+        if turn.pieces is None:
+            turn.pieces = Pieces(words, told)
+        piece = self._detector.hand_on()
+        if self._config.journal.keep_audio:
+            turn.handed_on.append(piece.samples)
+        turn.pieces.add(piece)
 
     def _commit(self, action: Commit) -> None:
-        runner = self._runners[action.draft]
+        runner = self._under_way[action.turn].drafts[action.draft]
         runner.commit()
         self._tell_words(runner)
 
     def _cancel(self, action: Cancel) -> None:
-        runner = self._runners[action.draft]
-        runner.cancel()
-        turn = self._turns[action.turn]
         phase = self._state.phase
-        taken_back = runner.committed and not isinstance(phase, Listening) and phase.turn == action.turn
-        turn.taken_back += taken_back
-        if action.draft in self._early and (taken_back or not runner.committed):
-            turn.drafts_dropped += 1
-            turn.draft_tokens += runner.turn.streamed
+        going_on = not isinstance(phase, Listening) and phase.turn == action.turn
+        self._under_way[action.turn].cancel(action.draft, going_on=going_on)
 
-    def _compute_ahead(self, draft: DraftId, answer: str) -> None:
+    def _compute_ahead(self, turn: UnderWay, draft: DraftId, answer: str) -> None:
         """While the answer is spoken its engine computes what the next question will follow."""
-        question = self._runners[draft].turn.transcript or ""
+        question = turn.drafts[draft].turn.transcript or ""
         history = self._state.history.with_exchange(question, answer).exchanges
         llm = self._config.llm
         asked = prompt(llm.system_prompt(self._language), history, "", form=self._form)
@@ -471,17 +547,11 @@ class Session:
         self._judging.add(task)
         task.add_done_callback(self._judging.discard)
 
-    def _new_turn(self, turn: TurnId) -> Turn:
-        self._lease(turn)
-        self._turns[turn] = self._begun(turn, datetime.now(UTC), self._engines_of(turn).warmth())
-        return self._turns[turn]
-
-    def _lease(self, turn: TurnId) -> None:
-        self._leases[turn] = self._engines.lease()
-
-    def _engines_of(self, turn: TurnId) -> Engines:
-        lease = self._leases.get(turn)
-        return self._engines if lease is None else lease.engines
+    def _new_turn(self, number: TurnId) -> UnderWay:
+        lease = self._engines.lease()
+        begun = self._begun(number, datetime.now(UTC), lease.engines.warmth())
+        self._under_way[number] = UnderWay(begun, lease)
+        return self._under_way[number]
 
     def _begun(self, number: TurnId, at: datetime, warmth: Warmth | None) -> Turn:
         measure = self._config.measure
@@ -499,15 +569,16 @@ class Session:
         settling = Settling(measure.settled_answers, measure.settled_s, measure.idle_s)
         return population(warmth, settling) if warmth else "cold"
 
+    def _runner(self, number: TurnId, draft: DraftId) -> DraftRunner:
+        turn = self._under_way.get(number)
+        return (turn and turn.drafts.get(draft)) or self._new_runner(number, draft)
+
     def _new_runner(self, number: TurnId, draft: DraftId) -> DraftRunner:
-        turn = self._turns.get(number) or self._new_turn(number)
-        if isinstance(self._state.phase, Hearing):
-            self._early.add(draft)
-            turn.drafts_made += 1
-        self._runners[draft] = DraftRunner(
+        turn = self._under_way.get(number) or self._new_turn(number)
+        runner = DraftRunner(
             draft,
-            self._begun(number, turn.started_at, turn.warmth),
-            engines=self._engines_of(number),
+            self._begun(number, turn.begun.started_at, turn.begun.warmth),
+            engines=turn.lease.engines,
             gate=self._gate,
             config=self._config,
             names=self._names(),
@@ -520,43 +591,27 @@ class Session:
             context=self._context,
             form=self._form,
             filled=partial(self._tell_slots, number),
-            made=partial(self._compute_ahead, draft),
+            made=partial(self._compute_ahead, turn, draft),
         )
-        return self._runners[draft]
+        turn.add(runner, early=isinstance(self._state.phase, Hearing))
+        return runner
 
     def _end(self, action: EndTurn) -> None:
-        begun = self._turns.pop(action.turn)
+        ended = self._under_way.pop(action.turn)
         if action.draft is not None:
             self._gate.end(action.draft)
-        turn = self._runners[action.draft].turn if action.draft in self._runners else begun
-        llm_calls = sum(r.turn.llm_calls for r in self._runners.values() if r.turn.id == action.turn)
-        pieces = self._pieces.pop(action.turn, None)
-        if pieces is not None:
-            pieces.cancel()
-            self._leaving.append(pieces)
-        gone = [r for r in self._runners.values() if r.turn.id == action.turn]
-        self._leaving = [r for r in (*self._leaving, *gone) if r.busy]
-        self._runners = {d: r for d, r in self._runners.items() if r not in gone}
-        self._early &= self._runners.keys()
-        if turn is not begun:
-            turn.marks.at_ns |= begun.marks.at_ns
-            turn.drafts_made, turn.drafts_dropped = begun.drafts_made, begun.drafts_dropped
-            turn.draft_tokens, turn.taken_back = begun.draft_tokens, begun.taken_back
-            turn.warmth, turn.population = begun.warmth, begun.population
-        turn.llm_calls = llm_calls
-        mark_last_voice(turn, self._utterances.pop(action.turn, Utterance(())))
-        turn.utterance_s += pieces.seconds if pieces is not None else 0.0
-        turn.outcome = action.outcome
-        if action.outcome == "not_addressed":
-            turn.transcript = None  # it is nobody's business
-        lease = self._leases.pop(action.turn, None) or Lease(self._engines)
-        turn.engines, turn.crew = lease.engines.identities(), lease.crew
+        turn = ended.end(action.draft, action.outcome, keep_audio=self._config.journal.keep_audio)
+        self._leaving = [*(one for one in self._leaving if one.busy), *ended.leaving]
         turn.underruns = self.speaker.underruns - self._underruns
         self._underruns = self.speaker.underruns
-        self._finished(turn)
-        lease.let_go()
+        try:
+            self._finished(turn)
+        except Exception:
+            # Whoever waits for the turn must not wait for ever because it could not be remembered.
+            log.exception("turn %d is over, and could not be remembered", turn.id)
+        ended.lease.let_go()
         self._changed({"type": "turn", "session": self.name, "turn": turn.as_json()})
-        for number in [n for n in self._waiting if n <= action.turn and n not in self._turns]:
+        for number in [n for n in self._waiting if n <= action.turn and n not in self._under_way]:
             if not (waiting := self._waiting.pop(number)).done():
                 waiting.set_result(turn)
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from ondam.at_home import at_home
+
 Tool: TypeAlias = Mapping[str, Any]
 """``{"type": "function", "function": {"name": …, "parameters": JSON Schema}}``. Any: it is JSON."""
 
@@ -27,7 +29,7 @@ class BrokenTools(Exception):
 def read_tools(path: Path) -> tuple[Tool, ...]:
     """Those in a JSON file: a list, or an object with the list as its ``tools``. Raises BrokenTools."""
     try:
-        with path.expanduser().open("rb") as file:
+        with at_home(path).open("rb") as file:
             given = json.loads(file.read(LONGEST))
     except (OSError, ValueError, RecursionError) as error:
         raise BrokenTools("tools_unreadable", path=str(path), reason=str(error)) from error

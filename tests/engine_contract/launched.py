@@ -49,6 +49,7 @@ class Prepared:
             places=self.places(runtime),
             daemon=Identity.of(os.getpid()),
             environ=os.environ,
+            isolated=True,
         )
 
 
@@ -82,7 +83,11 @@ class Launched:
         """Start the process and return at once."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                leashed([*self._before, *self._launch.command]),
+                # Traced, it keeps its network: strace sees an attempt only where the filter does not.
+                leashed(
+                    [*self._before, *self._launch.command],
+                    "open" if self._before else self._launch.network,
+                ),
                 env=dict(self._launch.env),
                 cwd=self._launch.folder,
                 stdin=subprocess.DEVNULL,

@@ -14,11 +14,11 @@ import psutil
 import pytest
 from tests.engine_contract.exercise import exercise_for
 from tests.engine_contract.launched import Launched, Prepared
-from tests.engine_contract.tracing import opens, outside, strace
+from tests.engine_contract.tracing import opened_to_write, opens, outside, sockets, strace
 
 REQUESTS = 20
 
-WATCHED_S = 15.0
+WATCHED_S = 11.0
 """Reporters gather before they send: onnxruntime's first attempt came 9 s after the start."""
 
 SEVERAL_PROCESSES = {"vllm"}
@@ -50,6 +50,9 @@ async def test_weights_are_read_at_the_start_alone_and_nothing_looks_outside(
         after = trace.read_text("utf-8", "replace")[len(until_ready) :]
         assert engine.children() == children, "a process was started for a request"
     assert outside(until_ready + after) == []
+    if prepared.folder.manifest.launch.network == "none":
+        # Although nothing would have kept it from making one: traced, an engine is not cut off.
+        assert sockets(until_ready + after) == []
     assert children == [] or engine.name in SEVERAL_PROCESSES
     if report["model"] is not None:
         weights = Path(report["model"]["path"])
@@ -57,6 +60,8 @@ async def test_weights_are_read_at_the_start_alone_and_nothing_looks_outside(
         allowed = TRANSFORMERS_OPENS if "transformers" in report["versions"] else STARTING_OPENS
         assert 1 <= opens(until_ready, weights) <= allowed
         assert opens(after, weights) == 0
+        assert opened_to_write(until_ready + after, weights.parent) == set()
+    assert opened_to_write(until_ready + after, prepared.data.environments) == set()
 
 
 async def test_asked_to_end_when_idle_it_ends(prepared: Prepared, tmp_path: Path) -> None:

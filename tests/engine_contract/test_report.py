@@ -8,9 +8,9 @@ import pydantic
 import pytest
 from tests.engine_contract.launched import Launched
 
+from ondam.config.schema import Table, check
 from ondam.models.card import Sha256
 from ondam.models.store import sha256_of
-from ondam.schema import Table, check
 from ondam.supervisor.comparison import differences
 
 
@@ -43,6 +43,7 @@ class Report(Table):
     kv_dtype: str | None = None
     gpu_memory_mib: int | None = None
     why: dict[str, str] = pydantic.Field(default={})
+    network: str | None = None
 
 
 def test_every_field_of_the_report_is_there_and_of_its_type(engine: Launched) -> None:

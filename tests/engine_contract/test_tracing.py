@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.engine_contract.tracing import opens, outside, strace
+from tests.engine_contract.tracing import opened_to_write, opens, outside, sockets, strace
 
 TRACE = r"""
 12 connect(3, {sa_family=AF_UNIX, sun_path="/run/x.sock"}, 110) = 0
@@ -25,10 +25,34 @@ def test_only_attempts_at_other_machines_count() -> None:
     assert [line.split("(")[0] for line in outside(TRACE)] == ["12 connect", "13 sendto"]
 
 
+def test_sockets_of_other_families_and_abstract_ones_count() -> None:
+    made = """
+12 socket(AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC, 0) = 3
+12 socket(AF_INET, SOCK_DGRAM, IPPROTO_IP) = -1 EAFNOSUPPORT (Address family not supported by protocol)
+12 socket(AF_NETLINK, SOCK_RAW|SOCK_CLOEXEC, NETLINK_ROUTE <unfinished ...>
+12 connect(3, {sa_family=AF_UNIX, sun_path=@"bus"}, 110) = 0
+"""
+    assert [line.split(",")[0] for line in sockets(made)] == [
+        "12 socket(AF_INET", "12 socket(AF_NETLINK", "12 connect(3",
+    ]  # fmt: skip
+    assert sockets(TRACE) == []
+
+
 def test_only_opens_that_succeeded_count() -> None:
     assert opens(TRACE, Path("/m/model.bin")) == 2
     assert opens(TRACE, Path("/저/model.bin")) == 1
     assert opens(TRACE, Path("/m/other.bin")) == 0
+
+
+def test_opens_to_write_count_whether_they_succeed_or_not() -> None:
+    made = r"""
+14 openat(AT_FDCWD, "/m/a", O_RDONLY|O_CLOEXEC) = 7
+14 openat(AT_FDCWD, "/m/b", O_RDWR) = -1 EROFS (Read-only file system)
+14 openat(AT_FDCWD, "/m/c", O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC, 0666 <unfinished ...>
+14 openat2(AT_FDCWD, "/m/d", {flags=O_WRONLY, resolve=0}, 24) = 9
+14 openat(AT_FDCWD, "/elsewhere", O_WRONLY) = 9
+"""
+    assert opened_to_write(made, Path("/m")) == {Path("/m/b"), Path("/m/c"), Path("/m/d")}
 
 
 @pytest.mark.engines

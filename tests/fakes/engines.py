@@ -55,6 +55,9 @@ class ScriptedEngines:
     running: int = 0
     """Requests under way: 0 when everything was let go."""
 
+    def configure(self, config: object) -> None:
+        """They answer by their script."""
+
     def lease(self) -> Lease:
         return Lease(self)
 
@@ -66,7 +69,7 @@ class ScriptedEngines:
         self._up("llm")
         return self
 
-    def synthesizer(self, language: Language) -> Synthesizer:
+    def synthesizer(self, language: Language, *, spare: bool = False) -> Synthesizer:
         self._up("tts")
         return self
 
@@ -82,7 +85,7 @@ class ScriptedEngines:
     def identities(self) -> dict[str, dict[str, object]]:
         return {"scripted": {"pid": 1, "started_at": "now"}}
 
-    def voice(self, language: Language) -> str | None:
+    def voice(self, language: Language, *, spare: bool = False) -> str | None:
         return "scripted"
 
     async def transcribe(self, audio: Audio, language: Language, names: Sequence[str] = ()) -> Transcript:

@@ -25,7 +25,7 @@ def assistant_of(rig: Rig, home: Places) -> Assistant:
         config_file=home.config_file,
         fleet=rig.fleet,
         engines={},
-        recorder=cast(Any, SimpleNamespace(lost=0, cpu_ns=0, written=0)),
+        recorder=cast(Any, SimpleNamespace(lost=0, unkept={}, trouble=None, aside=None, cpu_ns=0, written=0)),
         voice=cast(Any, None),
         end_of_turn=None,
         end=lambda *, asked: None,

@@ -70,6 +70,15 @@ LIES = {
         "vocoder was to be computed by cuda:0 and is computed by CPUExecutionProvider",
     ),
     "no provider": Lie({"providers": {"main": []}}, "engine_differs_provider", "by nothing that it reports"),
+    "a provider that nobody knows": Lie(
+        {"providers": {"main": ["QuantumExecutionProvider"]}},
+        "engine_differs_provider",
+        "is computed by QuantumExecutionProvider",
+    ),
+    "memory in quotes": Lie({"gpu_memory_mib": "1"}, "engine_report_broken", "gpu_memory_mib: Input"),
+    "memory that is no number": Lie({"gpu_memory_mib": float("nan")}, "engine_report_broken", "NaN is no"),
+    "memory below zero": Lie({"gpu_memory_mib": -1}, "engine_report_broken", "gpu_memory_mib: Input"),
+    "loads below zero": Lie({"weight_loads": -1}, "engine_report_broken", "weight_loads: Input should be"),
     "no TensorRT": Lie(
         {"why": {"main": "no tensorrt: libnvinfer.so.10: cannot open shared object file"}},
         "engine_differs_provider",

@@ -15,11 +15,12 @@ from tests.fakes.engine.rig import Rig, planned
 
 from ondam.cli import command
 from ondam.cli.frame import run
-from ondam.conditions import lasting_of
 from ondam.config import load
 from ondam.errors import JournalError
+from ondam.house.conditions import lasting_of
 from ondam.journal.apart import report_apart
 from ondam.journal.conditions import Conditions
+from ondam.journal.keep import Keep
 from ondam.journal.reading import Selection
 from ondam.journal.recorder import Recorder
 from ondam.journal.turn import Turn
@@ -55,7 +56,7 @@ async def journal(home: Places, request: pytest.FixtureRequest) -> list[tuple[st
         await rig.start()
         facts = lasting_of(config, "en", rig.plan, rig.fleet.crew)
     turn = Turn(TurnId(1), "run-1", datetime.now(UTC), outcome="answered", conditions=Conditions.of(facts))
-    recorder = Recorder(home.journal, keep_text=False, keep_days=1)
+    recorder = Recorder(home.journal, Keep(1))
     recorder.record(turn, turn.as_json())
     recorder.close(5)
     assert recorder.lost == 0

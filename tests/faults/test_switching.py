@@ -16,12 +16,12 @@ from tests.fakes.engine.rig import Rig, alive, planned, until
 
 from ondam.config import Config, load
 from ondam.errors import ConfigError, ControlError, EngineError
+from ondam.house.switching import Switch, Switching, implied
 from ondam.places import Places
 from ondam.planner.facts import Facts
 from ondam.planner.plan import Plan, PlannedEngine
 from ondam.supervisor.crew import Crew
 from ondam.supervisor.family import ENGINE, INSTANCE, marked
-from ondam.switching import Switch, Switching
 
 ROOMY, NARROW = 64.0, 5.0
 """GiB of the machine. Each language model here takes 3, and 0.5 stay free."""
@@ -366,6 +366,35 @@ async def test_only_who_does_a_stage_can_be_changed(home: Places, wanted: dict[s
         with pytest.raises(ConfigError) as caught:
             await it.switching.switch(wanted, kept=False)
         assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("set_before", "wanted", "whole"),
+    [
+        # An engine brings a model of its own.
+        ("auto", {"tts.engine": "plain"}, {"tts.model": "auto", "tts.engine": "plain"}),
+        # A model brings an engine that can load it, where the one that was set cannot.
+        ("plain", {"tts.model": "joe"}, {"tts.engine": "auto", "tts.model": "joe"}),
+        ("singer", {"tts.model": "joe"}, {"tts.model": "joe"}),
+        ("auto", {"tts.model": "joe"}, {"tts.model": "joe"}),
+        # Of a path nobody knows; of both, the user does.
+        ("plain", {"tts.model": "/a.onnx"}, {"tts.model": "/a.onnx"}),
+        (
+            "plain",
+            {"tts.model": "joe", "tts.engine": "plain"},
+            {"tts.model": "joe", "tts.engine": "plain"},
+        ),
+    ],
+)
+def test_what_is_named_alone_brings_the_other(
+    set_before: str, wanted: dict[str, str], whole: dict[str, str]
+) -> None:
+    config = load(None, {"tts": {"engine": set_before}})
+
+    def able(stage: str, model: str) -> list[str]:
+        return ["singer"] if (stage, model) == ("tts", "joe") else []
+
+    assert implied(config, wanted, able) == whole
 
 
 async def test_what_fits_nowhere_is_refused_with_its_sum(home: Places) -> None:

@@ -40,7 +40,13 @@ class Daemon:
 
         self.turns: list[Any] = []
         recorder = SimpleNamespace(
-            lost=0, cpu_ns=0, written=0, record=lambda turn, row: self.turns.append(turn)
+            lost=0,
+            unkept={},
+            trouble=None,
+            aside=None,
+            cpu_ns=0,
+            written=0,
+            record=lambda turn, row: self.turns.append(turn),
         )
         audio = {"microphone": "none", "speaker": "none"}
         self.assistant = Assistant(
@@ -131,7 +137,8 @@ async def test_a_turn_that_ends_after_the_change_has_the_conditions_that_it_was_
         lease = it.assistant._engines.lease()
         switching = asyncio.create_task(it.assistant.switch({"llm.model": "new"}, False))
         await until(lambda: it.rig.fleet.crew is not crew)
-        assert it.assistant._lasting(it.assistant.config, it.rig.fleet.crew_of(lease.crew)).name == before
+        remembering, theirs = it.assistant._remembering, it.rig.fleet.crew_of(lease.crew)
+        assert remembering.lasting(it.assistant.config, theirs).name == before
         assert it.assistant.conditions()["name"] != before
         assert lease.engines.warmth().answers == 0
         lease.let_go()

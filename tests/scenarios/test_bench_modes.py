@@ -52,22 +52,22 @@ async def test_several_conversations_at_once_are_all_answered_in_bounded_memory(
     house.open()
     try:
         await house.ready()
-        given = ("--concurrency", "1,2,4", "--turns", "3", "--settle", "0", "--clips", str(short))
+        given = ("--concurrency", "1,4", "--turns", "3", "--settle", "0", "--clips", str(short))
         told = await bench(house, *given)
     finally:
         house.close()
     steps = told["steps"]
-    assert [step["sessions"] for step in steps] == [1, 2, 4]
-    assert [(step["answered"], step["failed"], step["cut_short"]) for step in steps] == [(3, 0, 0)] * 3
-    assert steps[2]["turns_per_min"] > steps[0]["turns_per_min"]
+    assert [step["sessions"] for step in steps] == [1, 4]
+    assert [(step["answered"], step["failed"], step["cut_short"]) for step in steps] == [(3, 0, 0)] * 2
+    assert steps[1]["turns_per_min"] > steps[0]["turns_per_min"]
     # Each request's wait for its engine is told, for every turn, and more sessions do not wait less.
     waits = [[step["waited_ms"][door] for door in ("stt", "llm", "tts")] for step in steps]
     assert all(wait["n"] == 3 for step in waits for wait in step)
     most = [max(wait["max"] for wait in step) for step in waits]
-    assert most[2] > 0
-    assert most[2] > most[0] - 50, most
+    assert most[1] > 0
+    assert most[1] > most[0] - 50, most
     daemon = [step["memory_mib"]["daemon"] for step in steps]
-    assert daemon[2]["after"] - daemon[0]["before"] < 60, daemon
+    assert daemon[1]["after"] - daemon[0]["before"] < 60, daemon
     assert max(one["max"] for one in daemon) < 300, daemon
 
 

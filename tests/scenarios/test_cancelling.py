@@ -59,7 +59,7 @@ class Engines:
     def responder(self) -> Responder:
         return OpenAIResponder(self.address("llm"))
 
-    def synthesizer(self, language: Language) -> Synthesizer:
+    def synthesizer(self, language: Language, *, spare: bool = False) -> Synthesizer:
         return WyomingSynthesizer(self.address("tts"))
 
     def answered(self, stage: Stage) -> None:
@@ -74,7 +74,7 @@ class Engines:
     def identities(self) -> dict[str, dict[str, object]]:
         return {}
 
-    def voice(self, language: Language) -> str | None:
+    def voice(self, language: Language, *, spare: bool = False) -> str | None:
         return "fake"
 
     async def chat(self, request: web.Request) -> web.StreamResponse:

@@ -103,6 +103,11 @@ class SoundRig:
         self._players.clear()
         self._processes.clear()
 
+    @property
+    def running(self) -> bool:
+        """The server was started, and not killed since."""
+        return bool(self._processes)
+
     def kill(self) -> None:
         """The server dies as in a crash."""
         for process in self._processes:

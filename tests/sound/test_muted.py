@@ -9,7 +9,7 @@ import pytest
 from tests.sound.rig import SoundRig
 
 from ondam.audio import open_microphone
-from ondam.ears import Ears
+from ondam.house.ears import Ears
 from ondam.pipeline.ports import Microphone
 from ondam.types import Mode, Samples
 

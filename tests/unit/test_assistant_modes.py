@@ -19,7 +19,9 @@ from ondam.assistant import Assistant
 from ondam.audio import WavMicrophone, WavSpeaker
 from ondam.config import load
 from ondam.control import wire
-from ondam.errors import AudioError, ControlError
+from ondam.errors import AudioError, ControlError, EngineError
+from ondam.house import floor, sound
+from ondam.house.remembering import Remembering
 from ondam.places import Places
 from ondam.types import HEARING_RATE_HZ, Audio, Samples
 
@@ -43,6 +45,15 @@ def now_ns() -> int:
     return round(asyncio.get_running_loop().time() * 1e9)
 
 
+def recorder_of(turns: list[Any]) -> Any:
+    """Remembers them there; nothing is ever wrong with it."""
+
+    def record(turn: Any, row: object) -> None:
+        turns.append(turn)
+
+    return SimpleNamespace(lost=0, unkept={}, trouble=None, aside=None, record=record)
+
+
 class Table:
     """An assistant whose devices, engines and clock are ours."""
 
@@ -60,13 +71,14 @@ class Table:
             crew=crew,
             crew_of=lambda number: crew,
         )
-        monkeypatch.setattr(module, "open_microphone", self._open)
-        monkeypatch.setattr(module, "warm_up", lambda language: None)
-        monkeypatch.setattr(module, "open_speaker", lambda *_, **__: WavSpeaker(clock=now_ns))
-        monkeypatch.setattr("ondam.assistant.time.monotonic_ns", now_ns)
+        monkeypatch.setattr(sound, "open_microphone", self._open)
+        for waiting in (module, floor):
+            monkeypatch.setattr(waiting, "warm_up", lambda language: None)
+        monkeypatch.setattr(sound, "open_speaker", lambda *_, **__: WavSpeaker(clock=now_ns))
+        monkeypatch.setattr("ondam.house.sessions.time.monotonic_ns", now_ns)
         monkeypatch.setattr(module, "Switchboard", lambda *_: engines)
-        monkeypatch.setattr(Assistant, "conditions", lambda self: {})
-        monkeypatch.setattr(Assistant, "_lasting", lambda self, *_: None)  # these engines report nothing
+        monkeypatch.setattr(Remembering, "conditions", lambda self: {})
+        monkeypatch.setattr(Remembering, "lasting", lambda self, *_: None)  # these engines report nothing
         overrides = {"language": "en", "listen": listen}
         self.assistant = Assistant(
             config=load(None, overrides),
@@ -75,7 +87,7 @@ class Table:
             config_file=Path("/nowhere/config.toml"),
             fleet=cast(Any, fleet),
             engines={},
-            recorder=cast(Any, SimpleNamespace(lost=0, record=lambda turn, row: self.turns.append(turn))),
+            recorder=recorder_of(self.turns),
             voice=Loud,
             end_of_turn=None,
             end=lambda *, asked: self.ends.append(asked),
@@ -226,7 +238,7 @@ async def test_a_change_of_mode_is_an_event() -> None:
         async with table(monkeypatch) as t, t.assistant.subscribe() as events:
             assert (await anext(events))["type"] == "snapshot"
             await t.assistant.set_mode("push")
-            name = t.assistant._conversation().name
+            name = t.assistant._room.conversation().name
             assert await anext(events) == {"type": "mode", "session": name, "mode": "push"}
 
 
@@ -239,3 +251,14 @@ async def test_nothing_that_can_be_spoken_is_refused_and_not_called_said() -> No
                     await t.assistant.say(text, None)
                 assert raised.value.code == "nothing_to_say"
             assert t.turns == []
+
+
+@virtual_time
+async def test_what_a_voice_gave_no_sound_for_is_not_called_said() -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        async with table(monkeypatch) as t:
+            assert (await t.assistant.say("All is well.", None))["audio"]["seconds"] > 0
+            t.engines.second_per_character = 0.0
+            with pytest.raises(EngineError) as raised:
+                await t.assistant.say("All is well.", None)
+            assert raised.value.code == "excuse_tts"

@@ -13,6 +13,7 @@ from ondam.cli.spec import read_spec
 from ondam.config import load
 from ondam.control.sound import decode
 from ondam.errors import AudioError, ConfigError, ControlError
+from ondam.journal.keep import Keep
 from ondam.journal.recorder import Recorder
 from ondam.journal.turn import Turn
 from ondam.types import TurnId
@@ -61,12 +62,12 @@ def test_a_wrong_value_is_shown_shortened(tmp_path: Path) -> None:
 def test_a_date_out_of_range_is_refused_and_never_stops_the_journal(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         load(None, {"journal": {"keep_days": 36_500_000}})
-    recorder = Recorder(tmp_path / "journal.sqlite", keep_text=False, keep_days=36_500_000)
+    recorder = Recorder(tmp_path / "journal.sqlite", Keep(36_500_000))
     for number in (1, 2):
         turn = Turn(TurnId(number), "s", datetime.now(UTC))
         recorder.record(turn, turn.as_json())
-    recorder.close()
-    assert recorder.lost == 2
+    recorder.close(5)
+    assert (recorder.written, recorder.lost) == (2, 0)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import string
 from collections.abc import Iterator
@@ -12,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from ondam import errors
-from ondam.messages import Message, Phrase, Phrases, catalog, message
+from ondam.messages import Message, Phrase, Phrases, catalog, message, typed
+from ondam.types import Language
 
 ROOT = Path(__file__).parents[2]
 TELLERS = {
@@ -57,6 +59,18 @@ def built() -> Iterator[re.Pattern[str]]:
                     yield re.compile(re.escape(str(first.value)) + PREFIXED[name] + "[a-z_]+")
 
 
+def in_pages() -> tuple[set[str], set[re.Pattern[str]]]:
+    """The codes that the panel's scripts name, and what those that they put together can become."""
+    names: set[str] = set()
+    patterns: set[re.Pattern[str]] = set()
+    for script in (ROOT / "ui").rglob("*.js"):
+        code = script.read_text("utf-8")
+        names.update(re.findall(r"[\"'`]([a-z]+_[a-z0-9_]*[a-z0-9])[\"'`]", code))
+        begun = re.findall(r"`([a-z_]+_)\$\{[^}]*\}`", code) + re.findall(r"named\(\"([a-z_]+_)\"", code)
+        patterns.update(re.compile(re.escape(part) + "[a-z0-9_]+") for part in begun)
+    return names, patterns
+
+
 def called(node: ast.Call) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
@@ -74,6 +88,12 @@ def test_every_code_that_is_told_has_a_text() -> None:
     assert {(file.name, code) for file, code in told() if code not in catalog()} == set()
 
 
+def test_every_text_that_the_panel_shows_exists() -> None:
+    codes, patterns = in_pages()
+    assert {code for code in codes if code.startswith("panel_")} - set(catalog()) == set()
+    assert {p.pattern for p in patterns if not any(map(p.fullmatch, catalog()))} == set()
+
+
 def test_every_text_is_told_by_somebody() -> None:
     literals = {
         node.value
@@ -81,7 +101,9 @@ def test_every_text_is_told_by_somebody() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    patterns = set(built())
+    named, put_together = in_pages()
+    literals |= named
+    patterns = set(built()) | put_together
     unused = {
         code
         for code in catalog()
@@ -97,6 +119,64 @@ def test_both_languages_are_there_and_tell_the_same_facts(code: str) -> None:
     assert facts(entry["en"]) == facts(entry["ko"])
     after = entry.get("next", "")
     assert isinstance(after, str) or (after["en"] and after["ko"])
+
+
+@pytest.mark.parametrize("code", sorted(code for code, entry in catalog().items() if "next_root" in entry))
+def test_what_root_is_told_to_do_is_there_in_both_languages(code: str) -> None:
+    entry = catalog()[code]
+    after = entry["next_root"]
+    assert "next" in entry and (isinstance(after, str) or (after["en"] and after["ko"]))
+
+
+class Anything:
+    """A fact that can be written in every format."""
+
+    def __format__(self, _how: str) -> str:
+        return "…"
+
+
+def names(entry: object) -> set[str]:
+    """Of all facts of an entry."""
+    if isinstance(entry, str):
+        return facts(entry)
+    assert isinstance(entry, dict)
+    return set().union(*map(names, entry.values()))
+
+
+NEVER_TOLD_TO_ROOT = {"control_not_permitted"}
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_nobody_who_is_root_is_told_to_become_root(
+    monkeypatch: pytest.MonkeyPatch, language: Language
+) -> None:
+    def advised(code: str) -> str:
+        told = message(code, language, **dict.fromkeys(names(catalog()[code]), Anything()))
+        return f"{told.text} {told.next}"
+
+    become = re.compile(r"\bsudo [a-z]|\bas root\b|root로")
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert sum(bool(become.search(advised(code))) for code in catalog()) > 15, "everybody else is"
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert {code for code in catalog() if become.search(advised(code))} == NEVER_TOLD_TO_ROOT
+
+
+def test_a_shell_that_is_roots_gets_the_bare_command_and_one_that_used_sudo_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.delenv("SUDO_UID", raising=False)
+    assert message("airgap_untraced", "en").next == "apt install strace"
+    assert typed("sudo -u ondam ondam --system models add") == "sudo -u ondam ondam --system models add"
+    said = message("bundle_root_unwritable", "en", path="/sudo make me a sandwich", reason="Read-only")
+    assert said.text == "/sudo make me a sandwich cannot be written: Read-only."
+    assert said.next == "See whether its disk is full or read-only, or name another folder: --root DIR"
+    monkeypatch.setenv("SUDO_UID", "1000")
+    assert message("airgap_untraced", "en").next == "sudo apt install strace"
+    assert message("bundle_root_unwritable", "en").next == said.next, (
+        "the command itself was root's all the same"
+    )
 
 
 def facts(text: str) -> set[str]:

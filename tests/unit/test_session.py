@@ -574,3 +574,18 @@ async def test_what_was_stopped_has_let_go_of_everything_when_the_session_is_clo
         hearing = {task for task in asyncio.all_tasks() if task.get_name().startswith("Task-")}
         assert asyncio.all_tasks() == hearing
         assert len(hearing) == 2, "this test, and the microphone"
+
+
+@virtual_time
+async def test_who_waits_for_a_turn_gets_it_also_when_it_could_not_be_remembered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def full(turn: Turn) -> None:
+        raise OSError("no room")
+
+    async with table(ScriptedEngines()) as t:
+        t.session._finished = full
+        turn = await asyncio.wait_for(t.session.ask("What time is it?", aloud=True), 60)
+        again = await asyncio.wait_for(t.session.ask("And now?", aloud=True), 60)
+    assert (turn.outcome, again.outcome) == ("answered", "answered")
+    assert "could not be remembered" in caplog.text

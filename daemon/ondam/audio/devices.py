@@ -9,6 +9,10 @@ from typing import Literal, TypeAlias
 Kind: TypeAlias = Literal["microphone", "speaker"]
 
 
+DEFAULT = "default"
+"""Whatever the system uses when nobody says otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Device:
     """A microphone or a speaker that could be opened."""
@@ -33,7 +37,7 @@ def choose(spec: str, kind: Kind, devices: Iterable[Device]) -> Device | None:
     """
     those = [device for device in devices if device.kind == kind]
     real = [device for device in those if not device.monitor]
-    if spec == "default":
+    if spec == DEFAULT:
         return next((device for device in real if device.default), real[0] if real else None)
     for device in those:
         if spec in (device.name, device.title):

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
+from ondam.audio.alive import backlog_ns, kept
 from ondam.audio.delay import EARLY, DelayEstimator
 from ondam.audio.echo import AUDIBLE_DBFS, LAG_NS, SILENT_DBFS, EchoCanceller, EchoMeter, level_db
 from ondam.audio.headset import is_headset
@@ -167,6 +168,16 @@ class Duplex:
     def residual_db(self) -> float | None:
         """Level (dBFS) that the rest of our own voice may have now; None while nothing sounds or is known."""
         return self._meter.expected_db if self._awake and self._mode == "cancelling" else None
+
+    @property
+    def backlog_ns(self) -> Nanoseconds:
+        """See ``alive``."""
+        return backlog_ns(self._microphone)
+
+    @property
+    def kept(self) -> bool:
+        """See ``alive``."""
+        return kept(self._microphone)
 
     async def blocks(self) -> AsyncGenerator[Block, None]:
         """See ``ports.Microphone``."""

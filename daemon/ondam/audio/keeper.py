@@ -122,6 +122,8 @@ class Keeper(Generic[StreamT]):
         self._backoff = Backoff()
         self._wake = asyncio.Event()
         self._closed = False
+        self._other = False
+        """Another device is wanted than the one that is open."""
         self._fault: str | None = None
         self._task: asyncio.Task[None] | None = None
         self.device: Device | None = None
@@ -137,6 +139,18 @@ class Keeper(Generic[StreamT]):
         """Begin, on the running loop. Harmless when begun."""
         if self._task is None and not self._closed:
             self._task = asyncio.get_running_loop().create_task(self._run(), name=f"{self._kind} keeper")
+
+    def use(self, spec: str) -> None:
+        """Another device from now on. What is open is closed first: there are never two."""
+        if spec != self._spec:
+            self._spec, self._other = spec, True
+            self._backoff = Backoff()
+            self.wake()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still looks after its device, or did until it was closed."""
+        return self._closed or self._task is None or not self._task.done()
 
     def wake(self) -> None:
         """Look at once."""
@@ -168,6 +182,7 @@ class Keeper(Generic[StreamT]):
         try:
             await self._watch.looked(SERVER_ANSWERS_S)
             while not self._closed:
+                self._other = False
                 try:
                     await self._one_device()
                     if self.resting and await self._rested():
@@ -176,7 +191,7 @@ class Keeper(Generic[StreamT]):
                     log.exception("the %s failed in a way that nobody thought of", self._kind)
                     self.tell("portaudio_failed", reason=error)
                 self.device, self.resting = None, False
-                if not self._closed:
+                if not self._closed and not self._other:
                     await self._rest(self._backoff.failed(self._clock()))
         finally:
             unlisten()
@@ -224,6 +239,8 @@ class Keeper(Generic[StreamT]):
             if self._closed:
                 return None
             self._on_look()
+            if self._other:
+                return None
             if stream.finished:
                 return f"{self._kind}_lost"
             now_ns = self._clock()
@@ -254,7 +271,7 @@ class Keeper(Generic[StreamT]):
     async def _rested(self) -> bool:
         """Return when there is something to do: True; or when the device is no longer there: False."""
         try:
-            while not self._closed and self._idle():
+            while not self._closed and not self._other and self._idle():
                 device, server = self.device, self._watch.state
                 if device is None or _removed(device, server) or _unserved(device, server):
                     self._on_lost()

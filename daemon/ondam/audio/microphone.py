@@ -148,6 +148,9 @@ class DeviceMicrophone:
         self._next = 0
         self._zeros = 0
         self._closed = False
+        self._clock = clock
+        self._taken_ns = 0
+        """When what was taken last had come, or since when it could have been."""
         self._keeper: Keeper[MicrophoneStream] = Keeper(
             "microphone",
             spec,
@@ -172,6 +175,17 @@ class DeviceMicrophone:
         """How long each of the latest audio callbacks of the open device took."""
         return tuple(self._stream.callbacks_ns) if self._stream else ()
 
+    @property
+    def backlog_ns(self) -> Nanoseconds:
+        """See ``alive``."""
+        last_ns = self._stream.last_callback_ns if self._stream else None
+        return 0 if last_ns is None else max(0, last_ns - self._taken_ns)
+
+    @property
+    def kept(self) -> bool:
+        """See ``alive``."""
+        return self._keeper.alive
+
     async def blocks(self) -> AsyncGenerator[Block, None]:
         """See ``ports.Microphone``. One listener at a time."""
         stream: MicrophoneStream | None = None
@@ -183,12 +197,17 @@ class DeviceMicrophone:
                     hearing = Hearing(stream.rate_hz, stream.channels, self._next)
             while stream and stream.ring:
                 data, at_ns, now_ns, lost = stream.ring.popleft()
+                self._taken_ns = now_ns
                 for block in hearing.take(data, at_ns, now_ns, lost):
                     self._next = hearing.next
                     self._watch_zeros(block.samples)
                     yield block
             await self._arrived.wait()
             self._arrived.clear()
+
+    def use(self, spec: str) -> None:
+        """Listen with another device; ``blocks`` goes on with what that one hears."""
+        self._keeper.use(spec)
 
     async def close(self) -> None:
         """See ``ports.Microphone``."""
@@ -199,6 +218,7 @@ class DeviceMicrophone:
 
     def _opened(self, stream: MicrophoneStream) -> None:
         self._stream = stream
+        self._taken_ns = self._clock()
         self._zeros = 0
         self._arrived.set()
 

@@ -80,6 +80,13 @@ class WavMicrophone:
             raise RuntimeError("the microphone has not been opened")
         return self.started_ns + sample * self._block_ns // BLOCK
 
+    @property
+    def backlog_ns(self) -> Nanoseconds:
+        """See ``alive``: a file never waits for anybody."""
+        if self.started_ns is None or self._closed:
+            return 0
+        return max(0, self._clock() - self.said_at_ns(self._next) - self._block_ns)
+
     async def blocks(self) -> AsyncGenerator[Block, None]:
         """See ``ports.Microphone``. Ends by itself only with ``then="end"``."""
         if self.started_ns is None:

@@ -93,6 +93,11 @@ class DeviceSpeaker:
         return self._keeper.name
 
     @property
+    def kept(self) -> bool:
+        """See ``alive``."""
+        return self._keeper.alive
+
+    @property
     def underruns(self) -> int:
         """How often the device ran dry since the start, as it reports it."""
         return self._underruns + (self._stream.underruns if self._stream else 0)
@@ -195,6 +200,10 @@ class DeviceSpeaker:
         self._catch_up()
         end_ns = self._timeline.end_ns
         return max(end_ns or 0, self._clock()) + left_ns if left_ns else end_ns
+
+    def use(self, spec: str) -> None:
+        """Play through another device; what is still to be heard goes on there, if it comes in a second."""
+        self._keeper.use(spec)
 
     async def close(self) -> None:
         """See ``ports.Speaker``."""

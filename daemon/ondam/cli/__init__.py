@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from ondam import __version__
@@ -27,10 +29,30 @@ COMMANDS = {
     "plan": Entry("ondam.cli.plan", "Which engines and models fit this machine, with the sums."),
     "switch": Entry("ondam.cli.switch", "Change the model or the engine of a stage while the daemon runs."),
     "config": Entry("ondam.cli.config", "Check and show the configuration."),
+    "privacy": Entry("ondam.cli.privacy", "What is kept on this machine, for how long, and away with it."),
     "doctor": Entry("ondam.cli.doctor", "Look for what keeps Ondam from working, and say what to type."),
+    "tray": Entry("ondam.cli.tray", "An icon in the panel: what it is doing, and why that took so long."),
+    "bundle": Entry("ondam.cli.bundle", "One file to carry to a machine without a network; its versions."),
+    "panel": Entry("ondam.cli.panel", "The Ondam window, in a browser: turns, numbers, engines, budget."),
+    "service": Entry("ondam.cli.service", "Let systemd start Ondam, and start it again when it breaks down."),
     "down": Entry("ondam.cli.down", "Ask the daemon to end."),
 }
 """Every command that exists, in the order a newcomer meets them."""
+
+
+def _of_the_system(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    """What is typed now counts before what a shell happens to export."""
+    if wanted:
+        os.environ["ONDAM_SYSTEM"] = "1"
+        os.environ.pop("ONDAM_HOME", None)
+        context.call_on_close(_hand_over)
+
+
+def _hand_over() -> None:
+    from ondam.owner import hand_over
+    from ondam.places import MACHINE_STATE
+
+    hand_over(MACHINE_STATE)
 
 
 @click.group(
@@ -38,8 +60,17 @@ COMMANDS = {
     entries=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 failed, 2 usage, 3 configuration, 4 daemon, 5 models, 6 engines, 7 audio, "
-    "8 a regression (bench compare), 130 interrupted. ONDAM_LANGUAGE=ko|en chooses the language of messages, "
-    "ONDAM_HOME moves everything.",
+    "8 a regression (bench compare), 9 bundles, 11 desktop, 130 interrupted. ONDAM_LANGUAGE=ko|en chooses "
+    "the language of messages, ONDAM_HOME moves everything.",
+)
+@click.option(
+    "--system",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_of_the_system,
+    help="The system's daemon and its folders, not your own, whatever ONDAM_HOME says: "
+    "sudo -u ondam ondam --system COMMAND.",
 )
 @click.version_option(__version__, message="ondam %(version)s")
 def command() -> None:

@@ -84,11 +84,11 @@ def _answer(asked: Wanted, language: Language) -> Mapping[str, Any]:
     from ondam.measure.budget_answer import answer
     from ondam.measure.budget_data import knowledge
     from ondam.measure.budget_reading import own_of
-    from ondam.places import places
+    from ondam.places import answering, places
 
     if asked.own:
         try:
-            return call(places().control_socket, lambda client: client.budget(asked.query()), language)
+            return call(answering(), lambda client: client.budget(asked.query()), language)
         except ControlError as error:
             if error.code == "control_bad_request":
                 raise click.UsageError(error.message(language).text, click.get_current_context()) from error

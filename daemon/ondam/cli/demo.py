@@ -6,20 +6,25 @@ import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ondam.cli.own_daemon import own_daemon, until_ready
+from ondam.cli.own_daemon import asked_in, own_daemon, until_ready
 from ondam.messages import reader_language, text
 from ondam.places import Places, places
+
+if TYPE_CHECKING:
+    from ondam.types import Language
 
 
 @click.command("demo")
 @click.option("--ask", type=click.Path(path_type=Path), help="A WAV with a spoken question, instead of ours.")
 @click.option("--turns", default=1, show_default=True, type=click.IntRange(1, 1000), help="How many turns.")
 @click.option(
-    "--language", type=click.Choice(["ko", "en"]), help="Of question and answer; else as configured."
+    "--language",
+    type=click.Choice(["ko", "en"]),
+    help="Of question and answer; else as the daemon that runs, or as configured.",
 )
 @click.option(
     "--out",
@@ -31,7 +36,7 @@ from ondam.places import Places, places
 @click.option("--quiet", is_flag=True, help="Do not play the answer.")
 @click.option("--json", "json_wanted", is_flag=True, help="One JSON object on stdout, progress on stderr.")
 def command(
-    ask: Path | None, turns: int, language: str | None, out: Path, quiet: bool, json_wanted: bool
+    ask: Path | None, turns: int, language: Language | None, out: Path, quiet: bool, json_wanted: bool
 ) -> None:
     """Ask a spoken question and answer it aloud, with the embedded models.
 
@@ -43,6 +48,7 @@ def command(
     from ondam.models.progress import Bars
 
     here = places()
+    language = asked_in(here, language)
     config = load(here.config_file, {"language": language} if language else None)
     questions = _questions(ask, config.spoken_language)
     with Bars() as bars:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -29,13 +30,27 @@ PORTAUDIO_S = 5.0
 
 @click.command("doctor")
 @click.option("--echo", is_flag=True, help="Play a sound, and say how well its echo can be removed.")
+@click.option("--air-gap", is_flag=True, help="Prove that nothing goes out: watch a whole turn.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --air-gap: where the report goes, as Markdown.",
+)
+@click.option(
+    "--without-isolation",
+    is_flag=True,
+    help="With --air-gap: leave the engines their network, to see where they would go.",
+)
 @as_json
-def command(echo: bool, json_wanted: bool) -> int:
+def command(
+    echo: bool, air_gap: bool, report: Path | None, without_isolation: bool, json_wanted: bool
+) -> int:
     """Look for what keeps Ondam from working, and say what to type.
 
     Looks at the configuration, the machine (memory, disk, power), its GPUs and their driver, what the plan
-    makes of them, the engines' environments, the models, PortAudio, the sound server and devices, the sockets
-    and the daemon. Each is looked at whatever became of those before it. Nothing is changed or fetched.
+    makes of them, the engines' environments, the models, PortAudio, the sound server and devices, what keeps
+    engines from the network, the sockets and the daemon. Each is looked at whatever became of those before.
+    Nothing is changed or fetched.
 
     Exit code 0: all is well; 1: something is not, and the lines with ✗ say what to type. That no daemon runs,
     or that there is no GPU, is no fault. With --json {"ok", "checks": [{"check", "ok", "text", "next"}],
@@ -45,7 +60,18 @@ def command(echo: bool, json_wanted: bool) -> int:
     microphone, and tell how late and how loud it comes back and how many decibels of it can be removed.
     With --json then {"ok", "verdict": "cancelling"|"no_echo"|"half_duplex", "microphone", "speaker",
     "delay_ms", "echo_db", "cancellation_db", "noise_dbfs", "text", "next"}. Exit code 1 when the echo stays.
+
+    With --air-gap: start a daemon of its own in a network with nothing in it, ask it a question, and watch
+    with strace every call of every process that could lead out. The report has all attempts, listening
+    sockets, files outside Ondam's folders and what keeps each engine from the network (docs/hardening.md).
+    Exit code 1 when anything tried to get out, or nobody could watch.
     """
+    if air_gap:
+        from ondam.cli.doctor_air_gap import run as prove
+
+        return prove(places(), report, not without_isolation, json_wanted)
+    if report or without_isolation:
+        raise click.UsageError(say("airgap_options_alone"), click.get_current_context())
     if echo:
         from ondam.cli.doctor_echo import run
 
@@ -79,6 +105,7 @@ class Examination:
 
     def findings(self) -> Iterator[Finding]:
         """Each thing, whatever became of those before it."""
+        from ondam.cli.doctor_network import network
         from ondam.config import load
 
         here = self._here
@@ -92,7 +119,9 @@ class Examination:
             yield Finding("config", True, say(code, path=here.config_file))
         yield from guarded("machine", self._machine(config))
         yield from guarded("sound", _sound(config))
+        yield from guarded("network", network(config))
         yield from guarded("sockets", _sockets(here))
+        yield from guarded("service", _service())
 
     def _machine(self, config: Config) -> Iterator[Finding]:
         from ondam.cli.doctor_machine import gpus, machine
@@ -202,6 +231,12 @@ def sound_system() -> Iterator[Finding]:
     elif sys.platform == "linux":
         code = "doctor_server_runs" if running else "doctor_server_none"
         yield Finding.told("soundserver", True, Phrase(code))
+
+
+def _service() -> Iterator[Finding]:
+    from ondam.cli.doctor_service import service
+
+    return service()
 
 
 def _sockets(here: Places) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ import time
 import click
 
 from ondam.cli.terminal import as_json, daemon, print_json, say
-from ondam.places import places
+from ondam.places import answering
 
 ENDS_S = 6.0
 """The daemon promises to end within 5 s."""
@@ -18,7 +18,7 @@ ENDS_S = 6.0
 def command(json_wanted: bool) -> None:
     """Ask the daemon to end, and wait until it has."""
     daemon(lambda client: client.shutdown())
-    socket = places().control_socket
+    socket = answering()
     deadline = time.monotonic() + ENDS_S
     while (there := socket.exists()) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -131,9 +131,11 @@ def warm_engines(names: Sequence[str], json_wanted: bool) -> None:
     Without a NAME: those of your plan that have something to prepare. Anew after another model, card, driver
     or version; otherwise there is nothing to do. Best while the daemon is down: both need the card's memory.
     """
+    from ondam.config import load
     from ondam.supervisor.warm import warm
 
     here = places()
+    isolated = load(here.config_file).supervisor.isolation != "off"
     found = _engines(here)
     wanted = [_engine(name, found).name for name in dict.fromkeys(names)]
     planned = {plan.engine: plan for plan in _launched(found, here)}
@@ -143,7 +145,7 @@ def warm_engines(names: Sequence[str], json_wanted: bool) -> None:
     with _Display() as display:
         for name in chosen:
             progress, log = display.line(name), here.logs / f"warm-{name}.log"
-            warm(found[name], planned[name], here, progress=progress, log=log)
+            warm(found[name], planned[name], here, isolated=isolated, progress=progress, log=log)
             progress.done(text("engine_warm", reader_language(), engine=name))
     if json_wanted:
         print_json([{"name": name, "device": planned[name].device} for name in chosen])
@@ -283,10 +285,10 @@ def _variant(engine: EngineFolder, sight: Callable[[], Sight]) -> str:
 
 def _row(engine: EngineFolder, here: Places, planned: str | None) -> dict[str, Any]:
     """``planned``: the variant that the plan wants; None where it does not use the engine."""
-    from ondam.supervisor.environment import environment_folder, is_current
+    from ondam.supervisor.environment import environment_used, is_current
     from ondam.supervisor.stamp import Stamp
 
-    manifest, root = engine.manifest, environment_folder(engine.name, here)
+    manifest, root = engine.manifest, environment_used(engine, here)
     stamp = Stamp.read(root)
     if stamp is None:
         state = "missing"

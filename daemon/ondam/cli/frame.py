@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import json
 import os
 import sys
@@ -15,6 +16,9 @@ import click
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells say it."""
+
+NO_FAULT_OF_OURS = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO}
+"""Of files: what whoever keeps the machine can mend."""
 
 USAGE = 2
 
@@ -105,11 +109,11 @@ def _run(group: click.Group, arguments: Sequence[str]) -> int:
         # Somebody pressed Ctrl-C and knows it.
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last stop before a person: no traceback, and never silence
-        return _failed(error, wants_json)
+        return _failed(error, arguments, wants_json)
     return answered if isinstance(answered, int) else 0
 
 
-def _failed(error: Exception, wants_json: bool) -> int:
+def _failed(error: Exception, arguments: Sequence[str], wants_json: bool) -> int:
     # Late: --help and --version never get here, and load nothing of this.
     from ondam.errors import OndamError
 
@@ -117,7 +121,22 @@ def _failed(error: Exception, wants_json: bool) -> int:
         traceback.print_exception(error)
     if isinstance(error, OndamError):
         return _tell(error.code, error.exit_code, wants_json, **error.facts)
+    if isinstance(error, OSError) and isinstance(error.filename, str) and error.errno in NO_FAULT_OF_OURS:
+        return _of_a_file(error, error.filename, arguments, wants_json)
     return _tell("cli_unexpected", FAILED, wants_json, kind=type(error).__name__, reason=error)
+
+
+def _of_a_file(error: OSError, path: str, arguments: Sequence[str], wants_json: bool) -> int:
+    import shlex
+    from pathlib import Path
+
+    from ondam.places import GROUP, MACHINE_STATE
+
+    facts = {"path": path, "typed": shlex.quote(path), "reason": error.strerror or error}
+    if error.errno != errno.EACCES or not Path(path).is_relative_to(MACHINE_STATE):
+        return _tell("cli_file_closed", FAILED, wants_json, **facts)
+    command = shlex.join(["sudo", "-u", GROUP, "ondam", *arguments])
+    return _tell("cli_file_of_the_system", FAILED, wants_json, **facts, user=GROUP, command=command)
 
 
 def _usage(error: click.UsageError, wants_json: bool) -> int:

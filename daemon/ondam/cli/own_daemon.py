@@ -10,17 +10,22 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ondam.errors import ControlError, EngineError
-from ondam.messages import reader_language, text
+from ondam.messages import Phrase, reader_language, text
 from ondam.places import Places, places
+from ondam.supervisor.airlock import Network
 from ondam.supervisor.leash import leashed
+
+if TYPE_CHECKING:
+    from ondam.control import wire
+    from ondam.types import Language
 
 DAEMON_READY_S = 180.0
 DAEMON_ENDS_S = 10.0
@@ -28,12 +33,19 @@ DAEMON_ENDS_S = 10.0
 
 @asynccontextmanager
 async def own_daemon(
-    here: Places, settings: Mapping[str, str], *, alone: bool = False, home: Path | None = None
+    here: Places,
+    settings: Mapping[str, str],
+    *,
+    alone: bool = False,
+    home: Path | None = None,
+    before: Sequence[str] = (),
+    network: Network = "open",
 ) -> AsyncIterator[None]:
     """The daemon that runs already, or one of our own for as long as the command lasts.
 
     ``alone``: only one of our own will do. ``home``: its ONDAM_HOME, where ``here`` is not this process's own
-    (``home_beside``). Raises ControlError ``daemon_in_the_way`` when another runs.
+    (``home_beside``). ``before``: words in front of its command (strace); ``network``: what it is let have.
+    Raises ControlError ``daemon_in_the_way`` when another runs.
     """
     if await _runs(here):
         if alone:
@@ -49,7 +61,7 @@ async def own_daemon(
     with errors.open("wb") as log:
         # A session of its own: Ctrl-C in the terminal ends the command, and the command ends its daemon.
         process = await asyncio.create_subprocess_exec(
-            *leashed(command),
+            *leashed([*before, *command], network),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -116,17 +128,36 @@ async def _ended_by_sigterm() -> AsyncIterator[None]:
         loop.remove_signal_handler(signal.SIGTERM)
 
 
+def asked_in(here: Places, named: Language | None) -> Language | None:
+    """What to ask in: as ``named`` by an option, else what the daemon that runs speaks, which is told.
+
+    None where there is neither: as configured. Who types may read another language than it hears and speaks.
+    """
+    if named is not None:
+        return named
+    status = asyncio.run(_status(here))
+    if status is None:
+        return None
+    spoken: Language = "ko" if status["language"] == "ko" else "en"
+    _say(text("asked_in", reader_language(), language=Phrase(f"cli_language_{spoken}")))
+    return spoken
+
+
 async def _runs(here: Places) -> bool:
+    return await _status(here) is not None
+
+
+async def _status(here: Places) -> wire.Status | None:
+    """Of the daemon that runs; None where none does."""
     from ondam.control.client import Client
 
     try:
         async with Client(here.control_socket) as client:
-            await client.status()
+            return await client.status()
     except ControlError as error:
         if error.code != "daemon_not_running":
             raise
-        return False
-    return True
+        return None
 
 
 async def until_ready(client: Any) -> None:

@@ -14,7 +14,7 @@ import click
 from ondam.cli.terminal import as_json, columns, print_json
 from ondam.cli.up import laid_over
 from ondam.errors import ConfigError
-from ondam.messages import reader_language, text
+from ondam.messages import reader_language, text, without_password
 
 if TYPE_CHECKING:
     from ondam.config import Config
@@ -170,7 +170,7 @@ def _stage(plan: Plan, stage: str) -> dict[str, Any] | None:
         if outside.stage == stage:
             return {
                 "engine": None,
-                "address": outside.address,
+                "address": without_password(outside.address),
                 "model": outside.model or None,
                 "quantization": None,
                 "device": None,

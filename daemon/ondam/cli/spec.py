@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import pydantic
 
+from ondam.config.schema import Table, check, read_toml
 from ondam.errors import ConfigError
 from ondam.messages import Phrase
-from ondam.schema import Table, check, read_toml
 from ondam.types import Language
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import click
 
@@ -12,31 +11,49 @@ from ondam.control import wire
 
 
 @click.command("status")
-@click.option("--watch", is_flag=True, help="Go on: one line for each change, until Ctrl-C.")
+@click.option("--watch", "watched", is_flag=True, help="Go on until Ctrl-C: a full screen, or lines.")
+@click.option("--plain", is_flag=True, help="With --watch: a line for each event, also at a terminal.")
 @as_json
-def command(watch: bool, json_wanted: bool) -> None:
-    """Show what the daemon is doing, its engines, and what is wrong."""
-    if watch:
-        _watch(json_wanted)
-        return
+def command(watched: bool, plain: bool, json_wanted: bool) -> int:
+    """Show what the daemon is doing, its engines, and what is wrong.
+
+    With --watch: everything as it happens. At a terminal a full screen; into a pipe, or with --plain, a line
+    for each event: time, the event's name in docs/control-api.md, and what it is in words; with --json each
+    as JSON. A daemon that goes away is waited for. Ctrl-C, SIGTERM and a reader who leaves end it with exit
+    code 0; without a daemon at the beginning it is 4.
+    """
+    if plain and not watched:
+        raise click.UsageError(say("watch_plain_alone"), click.get_current_context())
+    if watched:
+        from ondam.cli.watch import Json, Lines, connect, for_person, on_screen, watch
+
+        if json_wanted or plain or not for_person():
+            return watch(Json() if json_wanted else Lines(), connect)
+        return on_screen()
     status = daemon(lambda client: client.status())
     if json_wanted:
         print_json(status)
-        return
+        return 0
     for line in lines(status):
         click.echo(line)
+    return 0
 
 
-def lines(status: wire.Status) -> Iterator[str]:
-    """The status for a person."""
-    yield say(
+def one_line(status: wire.Status) -> str:
+    """What it is, and what it does."""
+    return say(
         "cli_head",
         version=status["version"],
-        state=_doing(status),
+        state=doing(status),
         language=named("cli_language_", status["language"]),
         uptime=duration(status["uptime_s"]),
         pid=status["pid"],
     )
+
+
+def lines(status: wire.Status) -> Iterator[str]:
+    """The status for a person."""
+    yield one_line(status)
     turns = say("cli_turns_count", count=status["turns"])
     if (last := status["last_turn"]) and last["first_audio_ms"] is not None:
         turns = say("cli_turns_last", count=status["turns"], ms=last["first_audio_ms"])
@@ -48,8 +65,9 @@ def lines(status: wire.Status) -> Iterator[str]:
         ]
     )
     yield say("cli_engines")
-    for row in columns([_engine(engine) for engine in status["engines"]], right=(6,)):
+    for row in columns([engine_row(engine) for engine in status["engines"]], right=(6,)):
         yield f"  {row}"
+    yield from isolation(status["engines"])
     if switch := status["switch"]:
         yield from switching(switch)
     faults = [*status["faults"], *(fault for engine in status["engines"] for fault in engine["faults"])]
@@ -62,6 +80,22 @@ def lines(status: wire.Status) -> Iterator[str]:
                 yield f"    → {after}"
 
 
+def isolation(engines: Iterable[wire.EngineStatus]) -> Iterator[str]:
+    """What keeps the engines from the network: a line for those that have the same."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for engine in engines:
+        if held := engine["isolation"]:
+            alike.setdefault((_network(held), ", ".join(held["means"])), []).append(engine["name"])
+    for (network, means), names in alike.items():
+        yield "  " + say(f"cli_isolation_{network}", names=", ".join(names), means=means)
+
+
+def _network(held: wire.Isolation) -> str:
+    if not held["closed"]:
+        return "open"
+    return "abstract" if held["remains"] else held["network"]
+
+
 def switching(switch: wire.Switch) -> Iterator[str]:
     """How far a change of engines is."""
     wanted = " ".join(f"{key}={value}" for key, value in switch["wanted"].items())
@@ -72,7 +106,7 @@ def switching(switch: wire.Switch) -> Iterator[str]:
         yield f"! {switch['fault']['text']}"
 
 
-def _doing(status: wire.Status) -> str:
+def doing(status: wire.Status) -> str:
     """What it does; while nothing happens, what it waits for."""
     if status["state"] == "listening" and status["mode"] != "open":
         return named("cli_waits_", status["mode"])
@@ -83,7 +117,8 @@ def _device(device: wire.Device) -> str:
     return f"{device['name']} ({named('cli_device_', device['state'])})"
 
 
-def _engine(engine: wire.EngineStatus) -> list[str]:
+def engine_row(engine: wire.EngineStatus) -> list[str]:
+    """Stage, name, state, model, device, process, memory, and what else there is to say."""
     remarks = [say("cli_spare")] if engine["spare"] else []
     if engine["fit"] not in {"unknown", "as_planned"}:
         remarks.append(named("cli_fit_", engine["fit"]))
@@ -116,30 +151,12 @@ def _told_by_address(report: Mapping[str, object]) -> list[str]:
     return told
 
 
-def _watch(json_wanted: bool) -> None:
-    from ondam.control.client import Client
+def told(event: wire.Event, known: dict[str, str]) -> Iterator[str]:
+    """A line for one event after the snapshot; none for what is fleeting.
 
-    known: dict[str, str] = {}
-
-    async def follow(client: Client) -> None:
-        async for event in client.events():
-            if json_wanted:
-                print_json(event)
-            else:
-                for line in _told(event, known):
-                    click.echo(
-                        line if event["type"] == "snapshot" else f"{time.strftime('%H:%M:%S')}  {line}"
-                    )
-
-    daemon(follow)
-
-
-def _told(event: wire.Event, known: dict[str, str]) -> Iterator[str]:
-    """Lines for one event. ``known``: texts of faults by code, so that their end can be told in words."""
+    ``known``: texts of faults by code, so that their end can be told in words.
+    """
     match event["type"]:
-        case "snapshot":
-            known.update({fault["code"]: fault["text"] for fault in event["status"]["faults"]})
-            yield from lines(event["status"])
         case "state":
             yield named("cli_state_", event["state"])
         case "mode":
@@ -147,21 +164,23 @@ def _told(event: wire.Event, known: dict[str, str]) -> Iterator[str]:
         case "transcript":
             yield f"{say('cli_you')}: {event['text']}"
         case "turn":
-            if event["turn"]["reply"]:
-                yield f"{say('cli_ondam')}: {event['turn']['reply']}"
-            if event["turn"]["first_audio_ms"] is not None:
-                yield say("cli_first_audio", ms=event["turn"]["first_audio_ms"])
+            turn = event["turn"]
+            reply = turn["reply"] or named("cli_outcome_", turn["outcome"])
+            after = turn["first_audio_ms"]
+            first = "" if after is None else f" ({say('cli_first_audio', ms=after)})"
+            yield f"{say('cli_ondam')}: {reply}{first}"
         case "engine":
             state = named("cli_engine_", event["engine"]["state"])
             yield say("cli_engine_is", name=event["engine"]["name"], state=state)
         case "switch":
-            yield from switching(event["switch"])
+            yield " ".join(switching(event["switch"]))
         case "fault":
-            known[event["fault"]["code"]] = event["fault"]["text"]
-            yield f"! {event['fault']['text']}"
-            if event["fault"]["next"]:
-                yield f"  → {event['fault']['next']}"
+            fault = event["fault"]
+            known[fault["code"]] = fault["text"]
+            yield f"! {fault['text']}" + (f" → {fault['next']}" if fault["next"] else "")
         case "fault_cleared":
             yield say("cli_fault_over", text=known.pop(event["code"], event["code"]))
+        case "settings":
+            yield say("watch_settings", keys=", ".join(event["keys"]))
         case "notice":
             yield named("", event["code"])

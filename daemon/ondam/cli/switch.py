@@ -58,6 +58,8 @@ def _asked(wanted: Sequence[str]) -> dict[str, str]:
         if not (equals and value) or key not in KEYS:
             problem = say("cli_switch_wanted", known=", ".join(KEYS), given=given)
             raise click.UsageError(problem, click.get_current_context())
+        if key in asked:
+            raise click.UsageError(say("cli_switch_twice", key=key), click.get_current_context())
         asked[key] = _from_here(value) if key.endswith(".model") else value
     return asked
 
@@ -79,9 +81,13 @@ async def _with_progress(client: Client, asked: Mapping[str, str], *, keep: bool
 
 
 async def _follow(client: Client) -> None:
+    last: list[str] = []
     async with aclosing(client.events()) as events:
         async for event in events:
             # How it ended is told by the answer itself.
-            if event["type"] == "switch" and event["switch"]["state"] != "failed":
-                for line in switching(event["switch"]):
-                    click.echo(line, err=True)
+            if event["type"] != "switch" or event["switch"]["state"] == "failed":
+                continue
+            lines = list(switching(event["switch"]))
+            if lines != last:
+                click.echo("\n".join(lines), err=True)
+            last = lines

@@ -39,7 +39,8 @@ class Seconds(click.FloatRange):
 
 def written(text: str) -> str:
     """TEXT of the command line, or all of stdin for ``-``. A usage error where there is nothing in it."""
-    found = sys.stdin.read() if text == "-" else text
+    # Python has no stdin where it was closed (`<&-`).
+    found = text if text != "-" else sys.stdin.read() if sys.stdin else ""
     if not found.strip():
         raise click.UsageError(say("cli_text_blank"), click.get_current_context())
     return found
@@ -49,9 +50,9 @@ def daemon(work: Callable[[Client], Awaitable[T]]) -> T:
     """``work`` with the running daemon. Raises ControlError, with what to type, when there is none."""
     # Late: --help is quick because it does not load an HTTP library.
     from ondam.control.client import call
-    from ondam.places import places
+    from ondam.places import answering
 
-    return call(places().control_socket, work, reader_language())
+    return call(answering(), work, reader_language())
 
 
 def lost(error: OndamError) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ondam.errors import ConfigError
+from ondam.errors import ConfigError, ControlError
 
 
 @click.command("up")
@@ -23,6 +24,7 @@ def command(microphone: str | None, speaker: str | None, settings: Sequence[str]
     """Run the daemon in the foreground until it is asked to end (Ctrl-C, SIGTERM, `ondam down`)."""
     from ondam import app
     from ondam.config import load
+    from ondam.owner import is_anothers, name_of
     from ondam.places import places
 
     if file is not None and not file.exists():
@@ -34,7 +36,10 @@ def command(microphone: str | None, speaker: str | None, settings: Sequence[str]
     if audio:
         overrides["audio"] = {**overrides.get("audio", {}), **audio}
     here = places()
-    return app.run(load(file or here.config_file, overrides), here, file)
+    if here.group is not None and is_anothers(here.state.parent):
+        raise ControlError("daemon_not_roots", user=name_of(here.state.parent))
+    read = partial(load, file or here.config_file, overrides)
+    return app.run(read(), here, file, read)
 
 
 def laid_over(settings: Sequence[str]) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def overfull(body: dict[str, Json]) -> Overfull | None:
     error = body.get("error")
     told = error if isinstance(error, dict) else body
     words = server_words(body)
-    kinds = {told.get("type"), told.get("code")} - {None}
+    kinds = (told.get("type"), told.get("code"))
     if not any(isinstance(kind, str) and kind in OVERFULL_KINDS for kind in kinds) and not (
         OVERFULL_WORDS.search(words)
     ):

@@ -7,6 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import NoReturn, TypeAlias
 
+from ondam.errors import Foreign
+
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
 
@@ -101,7 +103,7 @@ def list_at(table: Mapping[str, Json], key: str) -> list[Json]:
     raise ValueError(f'"{key}" is no list')
 
 
-def one_line(text: str, limit: int = 200) -> str:
+def one_line(text: str, limit: int = 200) -> Foreign:
     """A server's own words, fit for a message: printable, on one line, at most ``limit`` characters."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * limit]).split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    return Foreign(line if len(line) <= limit else line[: limit - 1] + "…")

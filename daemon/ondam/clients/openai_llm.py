@@ -13,7 +13,7 @@ import yarl
 from ondam.clients.chat_chunk import LAST, Chunk, Overfull, chunk, overfull, server_words, together
 from ondam.clients.event_stream import EventStream
 from ondam.clients.json_text import Surrogates, json_object, one_line
-from ondam.errors import EngineError
+from ondam.errors import EngineError, Foreign
 from ondam.pipeline.ports import Message, Token, Usage
 
 CONNECT_TIMEOUT_S = 5.0
@@ -26,6 +26,9 @@ CHARACTERS_PER_TOKEN = 16
 """An answer longer than this many characters a token was not bounded by its server, and is cut."""
 
 LONGEST_ERROR = 8_192
+NO_STREAM = ("application/json", "text/html")
+"""An error without the status of one, and the page of whoever else listens there."""
+
 ERROR_BODY_S = 0.5
 """About so many bytes of an error's body are read, for so long at most."""
 
@@ -42,6 +45,7 @@ EXTRAS: Mapping[str, Any] = {
 class OpenAIResponder:
     """Asks the server at ``url``: ``http(s)://host:port/v1``, or ``unix:///path``, where ``/v1`` is meant.
 
+    Of a host alone ``/v1`` is meant too.
     ``model`` may be empty where the server holds one. ``extra`` is laid over the request's body.
     ``first_token_timeout_s`` runs from the request to the first text, ``idle_timeout_s`` between two texts;
     keep-alives and reasoning are no text. ``context_tokens``: what a conversation may take there with its
@@ -123,7 +127,7 @@ class OpenAIResponder:
                     timeout_s, late = self._idle_timeout_s, "llm_stalled"
                     deadline = loop.time() + timeout_s
                 if got.calls:
-                    raise EngineError("llm_tool_call", address=self.url, tools=", ".join(got.calls))
+                    raise EngineError("llm_tool_call", address=self.url, tools=Foreign(", ".join(got.calls)))
                 if got.usage.finish_reason is not None:
                     deadline = loop.time() + AFTER_LAST_TOKEN_S
         yield usage
@@ -176,9 +180,10 @@ class OpenAIResponder:
                         raise refusal
                     response = await self._post(session, body, bare=True)
                     if response.status != 200:
+                        response.close()
                         raise refusal  # it was not the extras
                     self._extras_refused = True
-                if response.status != 200 or response.content_type == "application/json":
+                if response.status != 200 or response.content_type in NO_STREAM:
                     raise await self._refusal(response)
                 try:
                     yield response
@@ -269,7 +274,9 @@ def place(url: str) -> tuple[str | None, str]:
     try:
         parsed = yarl.URL(url)
         if parsed.scheme in {"http", "https"} and parsed.host and not (parsed.query or parsed.fragment):
-            return None, url.rstrip("/")
+            base = url.rstrip("/")
+            # Of a host alone every server known has its routes below /v1; whoever watches it asks there too.
+            return None, base if parsed.path.strip("/") else f"{base}/v1"
     except ValueError:
         pass  # told below, with the other malformed URLs
     raise EngineError("llm_url_malformed", address=url)

@@ -44,7 +44,8 @@ class Answers:
             except ValueError as error:
                 raise self.broken(str(error)) from error
             reason = one_line(text or "") or "?"
-            raise EngineError("engine_refused", address=self._address, reason=reason, kind=code or "failed")
+            kind = one_line(code or "failed", 40)
+            raise EngineError("engine_refused", address=self._address, reason=reason, kind=kind)
         return event
 
     def broken(self, reason: str) -> EngineError:

@@ -84,7 +84,11 @@ class WyomingSynthesizer:
                     # A last odd byte is half a sample: nothing to play.
                     if len(held):
                         yield held
-                    if (end := _end(event)) is not None:
+                    try:
+                        end = _end(event)
+                    except ValueError as error:
+                        raise answers.broken(str(error)) from error
+                    if end is not None:
                         yield end
                     return
                 if event.type not in {AUDIO_START, AUDIO_CHUNK}:

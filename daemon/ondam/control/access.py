@@ -35,6 +35,18 @@ def peer_uid(connection: socket.socket) -> int:
     return int(_UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))[1])
 
 
+def peer_pid(connection: socket.socket) -> int:
+    """The process at the other end, or the one that opened it; 0 where the system does not tell."""
+    try:
+        if sys.platform == "darwin":
+            local_peerpid = 2  # sys/un.h
+            return int(connection.getsockopt(0, local_peerpid))
+        told = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+        return int(_UCRED.unpack(told)[0])
+    except OSError:
+        return 0  # gone already
+
+
 def groups_of(uid: int) -> frozenset[str]:
     """Names of all groups of a user by the user database: the socket tells only the process's first one."""
     try:

@@ -7,7 +7,22 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from ondam.control.wire import Budget, Event, Mode, Report, Said, Status, Switch, Turn
+from ondam.control.wire import (
+    Budget,
+    DeviceKind,
+    Devices,
+    Diagnostics,
+    Event,
+    Mode,
+    Reloaded,
+    Report,
+    Said,
+    Series,
+    Settings,
+    Status,
+    Switch,
+    Turn,
+)
 from ondam.journal.reading import Selection
 from ondam.measure.budget_answer import Wanted
 from ondam.pipeline.ports import SpeechStart, Transcript
@@ -31,11 +46,17 @@ class Daemon(Protocol):
     def status(self, language: Language | None = None) -> Status:
         """Everything at this moment, its texts in ``language``, by default the daemon's."""
 
-    def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
-        """A snapshot, then changes. Ends when the daemon ends; ControlError when the reader is too slow."""
+    def subscribe(self, *, levels: bool = False) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
+        """A snapshot, then changes. Ends when the daemon ends; ControlError when the reader is too slow.
+
+        Only with ``levels`` what is fleeting: how loud it is, and how far the running turn has come.
+        """
 
     async def report(self, selection: Selection, language: Language) -> Report:
         """What the journal's turns come to, findings in ``language``. Raises JournalError."""
+
+    async def series(self, selection: Selection, window: str) -> Series:
+        """Figures over time; ``window``: what was asked as ``since``. Raises JournalError."""
 
     async def budget(self, wanted: Wanted, language: Language) -> Budget:
         """What the wait is made of, texts in ``language``. Raises BudgetError where it cannot be told."""
@@ -105,6 +126,30 @@ class Daemon(Protocol):
 
     async def engine_log(self, name: str, lines: int) -> str:
         """The last lines of the engine's log; ControlError ``engine_not_running_here`` likewise."""
+
+    async def devices(self) -> Devices:
+        """What could be listened with and spoken through. AudioError where the sound system does not work."""
+
+    async def choose_devices(self, wanted: Mapping[DeviceKind, str | None], keep: bool) -> Devices:
+        """Use these from now on; None is the system's default. Returns when it is so.
+
+        ConfigError where ``keep`` cannot be; then nothing has changed.
+        """
+
+    async def settings(self, language: Language) -> Settings:
+        """What may be changed while it runs, in ``language``."""
+
+    async def set_settings(self, wanted: Mapping[str, object], keep: bool, language: Language) -> Settings:
+        """Change all of these or none. Returns when it is so; goes on when the caller leaves.
+
+        ConfigError with every problem, and what ``switch`` raises where another voice has to be loaded.
+        """
+
+    async def reload(self) -> Reloaded:
+        """Read config.toml again. ConfigError with all its problems; then nothing has changed."""
+
+    async def diagnostics(self, language: Language) -> Diagnostics:
+        """For a report of a fault: no sound, no words, no secrets."""
 
     async def shutdown(self) -> None:
         """Begin to end; returns at once."""

@@ -14,13 +14,13 @@ import pydantic
 from aiohttp import web
 from pydantic_core import PydanticCustomError
 
-from ondam.control.wire import Route
+from ondam.config.schema import Table, check
+from ondam.control.wire import DeviceKind, Route
 from ondam.errors import ConfigError, ControlError
 from ondam.journal.reading import MOST, Selection, moment
 from ondam.measure.budget_answer import BudgetError, Wanted, switch, wanted
 from ondam.measure.budget_data import knowledge
 from ondam.messages import Phrase, Phrases
-from ondam.schema import Table, check
 from ondam.types import Language, Mode
 
 BODY_TIMEOUT_S = 60.0
@@ -67,6 +67,28 @@ class Switch(Table):
     """Body of ``wire.SWITCH``."""
 
     wanted: Annotated[dict[str, Annotated[str, pydantic.Field(min_length=1)]], pydantic.Field(min_length=1)]
+    keep: bool = False
+
+
+class ChooseDevices(Table):
+    """Body of ``wire.CHOOSE_DEVICES``: what is left out stays, null is the system's default."""
+
+    microphone: Annotated[str, pydantic.Field(min_length=1, max_length=500)] | None = None
+    speaker: Annotated[str, pydantic.Field(min_length=1, max_length=500)] | None = None
+    keep: bool = False
+
+    @property
+    def wanted(self) -> dict[DeviceKind, str | None]:
+        """Those that are named."""
+        kinds: tuple[DeviceKind, ...] = ("microphone", "speaker")
+        return {kind: getattr(self, kind) for kind in kinds if kind in self.model_fields_set}
+
+
+class SetSettings(Table):
+    """Body of ``wire.SET_SETTINGS``. Any: which value a key takes is the configuration's to say."""
+
+    # Not "set" as an attribute: it would hide the builtin within this class.
+    wanted: Annotated[dict[str, Any], pydantic.Field(min_length=1, max_length=100, alias="set")]
     keep: bool = False
 
 
@@ -147,6 +169,14 @@ def whole_number(query: Mapping[str, str], name: str, otherwise: int, most: int)
     if not (given.isascii() and given.isdigit() and len(given) < 10 and 1 <= int(given) <= most):
         raise ControlError("control_bad_request", reason=Phrase("reason_whole_number", name=name, most=most))
     return int(given)
+
+
+def switched(query: Mapping[str, str], name: str) -> bool:
+    """A query parameter that is 0 or 1, off where it is left out."""
+    given = query.get(name, "0")
+    if given not in ("0", "1"):
+        raise ControlError("control_bad_request", reason=Phrase("reason_switch", name=name))
+    return given == "1"
 
 
 def selection(query: Mapping[str, str]) -> Selection:

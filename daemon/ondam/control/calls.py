@@ -6,7 +6,7 @@ import asyncio
 import base64
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 
 from aiohttp import WSMsgType, web
@@ -30,10 +30,14 @@ _log = logging.getLogger(__name__)
 
 
 class Calls:
-    """Handlers of the daemon's own routes."""
+    """Handlers of the daemon's own routes. ``permit`` raises where who asks may not do a thing that not
+    everybody may who may make the call."""
 
-    def __init__(self, daemon: Daemon) -> None:
+    def __init__(
+        self, daemon: Daemon, permit: Callable[[web.Request, wire.Permission], Awaitable[None]]
+    ) -> None:
         self._daemon = daemon
+        self._permit = permit
         self.uploads = asyncio.Semaphore(UPLOADS)
         # Not those of the uploads: turns last as long as people speak, and nobody else must wait for them.
         self._wav_turns = asyncio.Semaphore(wire.WAV_TURNS)
@@ -47,11 +51,12 @@ class Calls:
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """``wire.EVENTS``. What a subscriber sends is ignored; a frame over 4 KiB closes it."""
+        levels = body.switched(request.query, "levels")
         stream = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=4 * wire.KIB)
         await stream.prepare(request)
         self.subscribers[stream] = request
         try:
-            async with self._daemon.subscribe() as events:
+            async with self._daemon.subscribe(levels=levels) as events:
                 sending = asyncio.create_task(self._send(request, stream, events))
                 sending.add_done_callback(partial(_ended, request))
                 try:
@@ -93,6 +98,11 @@ class Calls:
         selection = body.selection(request.query)
         async with self._reports:
             return web.json_response(await self._daemon.report(selection, body.reader(request)))
+
+    async def series(self, request: web.Request) -> web.StreamResponse:
+        """``wire.SERIES``."""
+        selection = body.selection(request.query)
+        return web.json_response(await self._daemon.series(selection, request.query.get("since", "")))
 
     async def budget(self, request: web.Request) -> web.StreamResponse:
         """``wire.BUDGET``."""
@@ -198,6 +208,41 @@ class Calls:
         name = request.match_info["name"]
         lines = body.whole_number(request.query, "lines", 100, 10_000)
         return web.json_response({"name": name, "text": await self._daemon.engine_log(name, lines)})
+
+    async def devices(self, request: web.Request) -> web.StreamResponse:
+        """``wire.DEVICES``."""
+        return web.json_response(await self._daemon.devices())
+
+    async def choose_devices(self, request: web.Request) -> web.StreamResponse:
+        """``wire.CHOOSE_DEVICES``."""
+        asked = await body.read_table(request, wire.CHOOSE_DEVICES, body.ChooseDevices)
+        if asked.keep:
+            await self._permit(request, "admin")
+        with body.checked_by_config():
+            return web.json_response(await self._daemon.choose_devices(asked.wanted, asked.keep))
+
+    async def settings(self, request: web.Request) -> web.StreamResponse:
+        """``wire.SETTINGS``."""
+        return web.json_response(await self._daemon.settings(body.reader(request)))
+
+    async def set_settings(self, request: web.Request) -> web.StreamResponse:
+        """``wire.SET_SETTINGS``."""
+        asked = await body.read_table(request, wire.SET_SETTINGS, body.SetSettings)
+        # What outlives this daemon, and what it keeps of what others say, is the administrator's to say.
+        if asked.keep or any(key.startswith("journal.") for key in asked.wanted):
+            await self._permit(request, "admin")
+        with body.checked_by_config():
+            done = await self._daemon.set_settings(asked.wanted, asked.keep, body.reader(request))
+        return web.json_response(done)
+
+    async def reload(self, request: web.Request) -> web.StreamResponse:
+        """``wire.RELOAD``."""
+        return web.json_response(await self._daemon.reload())
+
+    async def diagnostics(self, request: web.Request) -> web.StreamResponse:
+        """``wire.DIAGNOSTICS``. One at a time: each reads the whole journal."""
+        async with self._reports:
+            return web.json_response(await self._daemon.diagnostics(body.reader(request)))
 
     async def _upload(self, request: web.Request, route: wire.Route) -> Audio:
         data = await body.read(request, route)

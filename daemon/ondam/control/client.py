@@ -17,7 +17,11 @@ import aiohttp
 
 from ondam.control import wire
 from ondam.control.failure import raised_from
-from ondam.errors import ControlError
+from ondam.errors import ControlError, OndamError
+from ondam.messages import typed
+from ondam.places import starting
+
+__all__ = ["Client", "ControlError", "OndamError", "Speech", "call"]
 
 QUICK_S = 10.0
 """A call that only looks or asks for something to begin is answered within this."""
@@ -75,10 +79,14 @@ class Client:
         """Everything at this moment."""
         return cast("wire.Status", await self._json(wire.STATUS, timeout_s=QUICK_S))
 
-    async def events(self) -> AsyncGenerator[wire.Event, None]:
-        """A snapshot, then changes. Never ends by itself: ``daemon_gone`` when the daemon ended."""
+    async def events(self, *, levels: bool = False) -> AsyncGenerator[wire.Event, None]:
+        """A snapshot, then changes. Never ends by itself: ``daemon_gone`` when the daemon ended.
+
+        ``levels``: also what is fleeting (``wire.FLEETING``): levels, marks of the running turn, its answer.
+        """
         assert self._session is not None
-        async with self._failures(), self._session.ws_connect(wire.EVENTS.path, heartbeat=60) as stream:
+        place = f"{wire.EVENTS.path}?levels={int(levels)}"
+        async with self._failures(), self._session.ws_connect(place, heartbeat=60) as stream:
             async for message in stream:
                 if message.type is aiohttp.WSMsgType.TEXT:
                     yield json.loads(message.data)
@@ -94,6 +102,11 @@ class Client:
         ``wire.REPORT``."""
         query = [(name, str(value)) for name, value in wanted.items() if value is not None]
         return cast("wire.Report", await self._json(wire.REPORT, query=query, timeout_s=REPORT_S))
+
+    async def series(self, wanted: Mapping[str, str] | None = None) -> wire.Series:
+        """Figures over time; ``wanted``: ``since``, ``plan``, ``most`` of ``wire.SERIES``."""
+        query = list((wanted or {}).items())
+        return cast("wire.Series", await self._json(wire.SERIES, query=query, timeout_s=REPORT_S))
 
     async def budget(self, query: Sequence[tuple[str, str]] = ()) -> wire.Budget:
         """What the wait is made of; ``query`` of ``wire.BUDGET``."""
@@ -179,6 +192,34 @@ class Client:
         """Change the plan, ``{"llm.model": "qwen3-8b"}``; returns when it is over, however long it takes."""
         return cast("wire.Switch", await self._json(wire.SWITCH, {"wanted": wanted, "keep": keep}))
 
+    async def devices(self) -> wire.Devices:
+        """The microphones and speakers that could be used."""
+        return cast("wire.Devices", await self._json(wire.DEVICES, timeout_s=QUICK_S))
+
+    async def choose_devices(
+        self, wanted: Mapping[wire.DeviceKind, str | None], *, keep: bool = False
+    ) -> wire.Devices:
+        """Use ``{"microphone": name}``, ``{"speaker": name}`` or both from now on; None: the default."""
+        asked: dict[str, object] = {"keep": keep, **dict(wanted.items())}
+        return cast("wire.Devices", await self._json(wire.CHOOSE_DEVICES, asked, timeout_s=QUICK_S))
+
+    async def settings(self) -> wire.Settings:
+        """What may be changed while the daemon runs."""
+        return cast("wire.Settings", await self._json(wire.SETTINGS, timeout_s=QUICK_S))
+
+    async def set_settings(self, wanted: Mapping[str, object], *, keep: bool = False) -> wire.Settings:
+        """Change ``{key: value}``, all or none; returns when it is so, which may take a voice's loading."""
+        asked = {"set": dict(wanted), "keep": keep}
+        return cast("wire.Settings", await self._json(wire.SET_SETTINGS, asked))
+
+    async def reload(self) -> wire.Reloaded:
+        """Read config.toml again."""
+        return cast("wire.Reloaded", await self._json(wire.RELOAD))
+
+    async def diagnostics(self) -> wire.Diagnostics:
+        """For a report of a fault: no sound, no words, no secrets."""
+        return cast("wire.Diagnostics", await self._json(wire.DIAGNOSTICS, timeout_s=REPORT_S))
+
     async def shutdown(self) -> None:
         """Ask the daemon to end; returns when it has begun to."""
         await self._json(wire.SHUTDOWN, timeout_s=QUICK_S)
@@ -233,7 +274,8 @@ class Client:
         except aiohttp.ClientConnectorError as error:
             if isinstance(error.os_error, PermissionError):
                 raise ControlError("control_socket_closed_to_you", path=self._path) from error
-            raise ControlError("daemon_not_running", path=self._path) from error
+            command = typed(starting(self._path))
+            raise ControlError("daemon_not_running", path=self._path, command=command) from error
         except aiohttp.WSServerHandshakeError as error:
             raise ControlError("daemon_failed", status=error.status) from error
         except (aiohttp.ClientError, ConnectionError) as error:

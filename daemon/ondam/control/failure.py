@@ -46,6 +46,8 @@ STATUSES = {
     "control_body_too_slow": 408,
     "control_too_large": 413,
     "control_sound_too_long": 413,
+    "control_too_fast": 429,
+    "internal_fault": 500,
     "control_too_many_clients": 503,
 }
 """HTTP status by message code; any other OndamError is 503: something that the daemon needs is not well."""

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
@@ -63,6 +71,8 @@ class Metrics:
         self._underruns = self._counter("underruns", "How often the speaker ran dry in a turn.")
         self._moment = _Moment()
         self._registry.register(self._moment)
+        # process_resident_memory_bytes, process_open_fds and the like, as every Prometheus client names them.
+        ProcessCollector(registry=self._registry)
 
     def turn(self, turn: wire.Turn) -> None:
         """Count one that has ended."""
@@ -89,9 +99,12 @@ class Metrics:
         if turn["over_budget"]:
             self._over.labels(population).inc()
 
-    def text(self, status: wire.Status, lost: int) -> bytes:
-        """Everything, in the text format 0.0.4. ``lost``: turns that the journal could not write."""
-        self._moment.status, self._moment.lost = status, lost
+    def text(self, status: wire.Status, lost: int, tasks: int = 0) -> bytes:
+        """Everything, in the text format 0.0.4.
+
+        ``lost``: turns that the journal could not write; ``tasks``: of the event loop.
+        """
+        self._moment.status, self._moment.lost, self._moment.tasks = status, lost, tasks
         return generate_latest(self._registry)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
@@ -103,6 +116,7 @@ class _Moment:
 
     status: wire.Status | None = None
     lost = 0
+    tasks = 0
 
     def collect(self) -> Iterator[Metric]:
         """See ``prometheus_client.registry.Collector``."""
@@ -114,6 +128,8 @@ class _Moment:
         yield GaugeMetricFamily("ondam_uptime_seconds", "Since the daemon began.", status["uptime_s"])
         yield GaugeMetricFamily("ondam_journal_lost_turns", "Turns that could not be written.", self.lost)
         yield GaugeMetricFamily("ondam_faults", "Faults shown at the moment.", len(status["faults"]))
+        yield GaugeMetricFamily("ondam_tasks", "Of the daemon's event loop, now.", self.tasks)
+        yield GaugeMetricFamily("ondam_threads", "Of the daemon, now.", threading.active_count())
         up = GaugeMetricFamily("ondam_engine_ready", "1 when it can be asked.", labels=("engine", "stage"))
         restarts = GaugeMetricFamily(
             "ondam_engine_restarts", "Since the daemon began.", labels=("engine", "stage")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+from ondam.audio.devices import DEFAULT, Device, choose
+from ondam.config import AudioConfig
 from ondam.control import wire
-from ondam.messages import message
+from ondam.house.switching import Switch
+from ondam.messages import message, without_password
+from ondam.supervisor.isolation import Isolation
 from ondam.supervisor.status import EngineStatus, Fault
-from ondam.switching import Switch
 from ondam.types import Language
 
 
@@ -21,7 +26,7 @@ def fault_shape(fault: Fault, language: Language, since: str | None = None) -> w
 def engine_shape(engine: EngineStatus, language: Language) -> wire.EngineStatus:
     """All of it but its address and its log."""
     return {
-        "name": engine.name,
+        "name": without_password(engine.name),
         "stage": engine.stage,
         "state": engine.state,
         "pid": engine.pid,
@@ -29,6 +34,7 @@ def engine_shape(engine: EngineStatus, language: Language) -> wire.EngineStatus:
         "device": engine.device,
         "model": engine.model,
         "rss_mib": engine.rss_mib,
+        "isolation": isolation_shape(engine.isolation),
         "restarts": engine.restarts,
         "uptime_s": round(engine.uptime_s, 1),
         "spare": engine.spare,
@@ -38,6 +44,46 @@ def engine_shape(engine: EngineStatus, language: Language) -> wire.EngineStatus:
         "faults": [fault_shape(fault, language) for fault in engine.faults],
         "report": engine.report,
     }
+
+
+def isolation_shape(isolation: Isolation | None) -> wire.Isolation | None:
+    """What keeps an engine from the network."""
+    if isolation is None:
+        return None
+    return {
+        "network": isolation.network,
+        "means": list(isolation.means),
+        "closed": isolation.closed,
+        "remains": list(isolation.remains),
+    }
+
+
+def devices_shape(found: Iterable[Device], audio: AudioConfig) -> wire.Devices:
+    """What there is, and what is used of it: ``audio`` says what was chosen."""
+    found = tuple(found)
+    return {
+        "microphones": device_choices("microphone", audio.microphone, found),
+        "speakers": device_choices("speaker", audio.speaker, found),
+    }
+
+
+def device_choices(kind: wire.DeviceKind, spec: str, found: Sequence[Device]) -> list[wire.DeviceChoice]:
+    """The devices of one kind, that which ``spec`` means chosen; also one that is gone, a file, or "none"."""
+    meant = None if spec == DEFAULT else choose(spec, kind, found)
+    made: list[wire.DeviceChoice] = [
+        {
+            "name": device.name,
+            "label": device.title,
+            "chosen": device == meant,
+            "default": device.default,
+            "present": True,
+        }
+        for device in found
+        if device.kind == kind and (not device.monitor or device == meant)
+    ]
+    if spec != DEFAULT and meant is None:  # unplugged, a file, or "none": still what was chosen
+        made.append({"name": spec, "label": spec, "chosen": True, "default": False, "present": False})
+    return made
 
 
 def switch_shape(switch: Switch, language: Language) -> wire.Switch:

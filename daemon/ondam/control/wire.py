@@ -30,6 +30,11 @@ the second and the third can the user speak over an answer; else the microphone 
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
+DeviceKind: TypeAlias = Literal["microphone", "speaker"]
+
+SettingKind: TypeAlias = Literal["choice", "number", "switch", "text"]
+"""How a setting is shown: one of ``choices``, a number from ``least`` to ``most``, on or off, a line."""
+
 DeviceState: TypeAlias = Literal["ok", "missing", "none", "muted"]
 """``missing``: configured, gone at the moment, being looked for. ``none``: the configuration wants none.
 ``muted``: closed, because the mode is "muted"."""
@@ -72,7 +77,14 @@ class Route:
 
 
 STATUS = Route("GET", "/api/status", "read", "", "`Status`")
-EVENTS = Route("GET", "/api/events", "read", "WebSocket", "`SnapshotEvent`, then the others as they happen")
+EVENTS = Route(
+    "GET",
+    "/api/events",
+    "read",
+    "WebSocket; query `levels` (0|1)",
+    "`SnapshotEvent`, then the others as they happen; only with `levels=1` `LevelsEvent`, `MarkEvent` and "
+    "`PartialEvent`",
+)
 TURNS = Route("GET", "/api/turns", "read", "query `limit` (1 to 1000, else 20)", "`Turns`, newest first")
 REPORT = Route(
     "GET",
@@ -81,6 +93,14 @@ REPORT = Route(
     "query `since`, `until` (`2h`, `7d`, an ISO date or date and time), `session`, `plan` (beginning of the "
     "conditions' name), `most` (1 to 1000000, else 20000)",
     "`Report`",
+)
+SERIES = Route(
+    "GET",
+    "/api/series",
+    "read",
+    "query `since` (as for `report`), `plan` (beginning of the conditions' name), `most` (1 to 1000000, else "
+    "20000)",
+    "`Series`",
 )
 BUDGET = Route(
     "GET",
@@ -155,6 +175,38 @@ SWITCH = Route(
 ENGINE_LOG = Route(
     "GET", "/api/engines/{name}/log", "admin", "query `lines` (1 to 10000, 100 when left out)", "`EngineLog`"
 )
+DEVICES = Route("GET", "/api/devices", "read", "", "`Devices`")
+CHOOSE_DEVICES = Route(
+    "POST",
+    "/api/devices",
+    "command",
+    "`{microphone?: name|null, speaker?: name|null, keep?: bool}`; null is the system's default",
+    "`Devices`, once it is so; what is left out stays. `keep` (admin): config.toml says so too",
+    4 * KIB,
+)
+SETTINGS = Route("GET", "/api/settings", "read", "", "`Settings`")
+SET_SETTINGS = Route(
+    "POST",
+    "/api/settings",
+    "command",
+    "`{set: {key: value}, keep?: bool}`; keys and values as `Settings` has them",
+    "`Settings`, once it is so. `keep`, and keys of `journal`: admin",
+    16 * KIB,
+)
+RELOAD = Route(
+    "POST",
+    "/api/reload",
+    "admin",
+    "",
+    "`Reloaded`: config.toml was read again. One with problems is refused, and nothing changes",
+)
+DIAGNOSTICS = Route(
+    "GET",
+    "/api/diagnostics",
+    "admin",
+    "",
+    "`Diagnostics`, for a report of a fault: no sound, no word that was spoken or answered, no secret",
+)
 CHAT = Route(
     "POST",
     "/v1/chat/completions",
@@ -187,6 +239,7 @@ ROUTES: tuple[Route, ...] = (
     EVENTS,
     TURNS,
     REPORT,
+    SERIES,
     BUDGET,
     METRICS,
     ASK,
@@ -203,6 +256,12 @@ ROUTES: tuple[Route, ...] = (
     RESTART_ENGINE,
     SWITCH,
     ENGINE_LOG,
+    DEVICES,
+    CHOOSE_DEVICES,
+    SETTINGS,
+    SET_SETTINGS,
+    RELOAD,
+    DIAGNOSTICS,
     CHAT,
     MODELS,
     TRANSCRIPTIONS,
@@ -226,8 +285,21 @@ class Device(TypedDict):
     state: DeviceState
 
 
+class Isolation(TypedDict):
+    """What keeps an engine from the network. ``network``: what it was to have; ``means``: how the rest was
+    taken away; ``closed``: no network of the machine's is open to it; ``remains``: what is open all the same.
+    """
+
+    network: Literal["none", "loopback", "open"]
+    means: list[Literal["namespace", "filter", "landlock"]]
+    closed: bool
+    remains: list[Literal["network", "abstract"]]
+
+
 class EngineStatus(TypedDict):
     """One engine. ``loads``: how often weights were loaded (1). ``spare``: the last-resort voice.
+
+    ``isolation``: null while it is not ready, and for one by address.
 
     ``fit`` and ``policy``: whether it got what the plan asked for, and what follows where it did not.
     """
@@ -240,6 +312,7 @@ class EngineStatus(TypedDict):
     device: str | None
     model: str | None
     rss_mib: float | None
+    isolation: Isolation | None
     restarts: int
     uptime_s: float | None
     spare: bool
@@ -382,6 +455,41 @@ class Report(TypedDict):
     more: bool
     skipped: int
     groups: list[ReportGroup]
+
+
+class SeriesBucket(TypedDict):
+    """A stretch of time in which somebody spoke. ``conditions``: of its last turn. ``populations``: those
+    that it has, each with ``turns`` and n, p50, p90, p95 of ``first_audio_ms``, ``answer_ms`` and each of
+    ``stages_ms``.
+    """
+
+    at: str
+    conditions: str | None
+    populations: Mapping[str, Mapping[str, object]]
+
+
+class Series(TypedDict):
+    """Answer of ``SERIES``: what turns came to over time. ``buckets``, of ``bucket_s`` each, hold all turns
+    of the period; ``populations`` and ``histogram`` those under the conditions ``chosen``: the newest, or
+    ``plan``. ``histogram``: first audio, ``counts`` of population in steps of ``step_ms`` from 0, the last
+    one open. ``conditions``: all that there were, the newest first. May be some seconds old: ``behind`` when
+    something was written since, and it is worth asking again.
+    """
+
+    behind: bool
+    turns: int
+    skipped: int
+    more: bool
+    since: str
+    until: str
+    bucket_s: int
+    budget_ms: float
+    conditions: list[Mapping[str, object]]
+    chosen: str | None
+    drifting: int
+    populations: Mapping[str, Mapping[str, object]]
+    buckets: list[SeriesBucket]
+    histogram: Mapping[str, object]
 
 
 class BudgetStage(TypedDict):
@@ -536,6 +644,81 @@ class EngineLog(TypedDict):
     text: str
 
 
+class DeviceChoice(TypedDict):
+    """A device that could be used. ``name``: as ``CHOOSE_DEVICES`` and config.toml take it; ``label``: as a
+    person calls it. ``default``: the system's. ``present``: false where the one that was chosen is gone at
+    the moment. Where the system's default is wanted, none is ``chosen``.
+    """
+
+    name: str
+    label: str
+    chosen: bool
+    default: bool
+    present: bool
+
+
+class Devices(TypedDict):
+    """Answer of ``DEVICES`` and ``CHOOSE_DEVICES``."""
+
+    microphones: list[DeviceChoice]
+    speakers: list[DeviceChoice]
+
+
+class Choice(TypedDict):
+    """One of the values of a setting, and what to call it in the reader's language."""
+
+    value: object
+    label: str
+
+
+class Setting(TypedDict):
+    """Something that may be changed while the daemon runs. ``key``: as in config.toml. ``choices``: of a
+    ``choice``; ``least``, ``most`` and ``whole`` (no fractions): of a ``number``. ``label`` and ``help`` are
+    in the reader's language. ``kept``: config.toml says the same, so that it is still so after a restart.
+    """
+
+    key: str
+    value: object
+    kind: SettingKind
+    choices: NotRequired[list[Choice]]
+    least: NotRequired[float]
+    most: NotRequired[float]
+    whole: NotRequired[bool]
+    label: str
+    help: str
+    kept: bool
+
+
+class Settings(TypedDict):
+    """Answer of ``SETTINGS`` and ``SET_SETTINGS``, in the order in which they are best shown."""
+
+    settings: list[Setting]
+
+
+class Reloaded(TypedDict):
+    """Answer of ``RELOAD``: keys that are otherwise than before. ``needs_restart``: read when the daemon
+    starts; until then it runs as it did.
+    """
+
+    applied: list[str]
+    needs_restart: list[str]
+
+
+class Diagnostics(TypedDict):
+    """Answer of ``DIAGNOSTICS``. ``versions``: of what it runs on. ``config``: values in force; those that
+    may hold a secret, a name or a prompt are told only as "(set)". ``findings``: of all groups of ``report``.
+    ``logs``: name (``daemon``, ``engine:NAME``) to its last lines.
+    """
+
+    made_at: str
+    versions: Mapping[str, str]
+    status: Status
+    config: Mapping[str, object]
+    report: Report
+    findings: list[Finding]
+    logs: Mapping[str, str]
+
+
 class ErrorDetail(TypedDict):
     """An ``OndamError``: the message in the language of Accept-Language, and what it was made from."""
 
@@ -639,6 +822,44 @@ class NoticeEvent(TypedDict):
     code: str
 
 
+class SettingsEvent(TypedDict):
+    """Something was changed while it runs: ``keys`` of config.toml. Their values are in the settings."""
+
+    type: Literal["settings"]
+    keys: list[str]
+
+
+class LevelsEvent(TypedDict):
+    """How loud it is: RMS of the last 100 ms in dBFS (0 is full scale, never under -100). Null: nothing comes
+    from there, as when it is muted. Fleeting: at most ten a second, dropped first for who reads slowly.
+    """
+
+    type: Literal["levels"]
+    microphone_db: float | None
+    speaker_db: float | None
+
+
+class MarkEvent(TypedDict):
+    """The running turn has come so far. ``name`` as in ``Turn.marks_ms``, but for ``dac_last_sample``, which
+    moves until the end; a later one of the same name replaces it. ``at_ms``: from the user's last voiced
+    sample, null before that is known; for a typed question from when it was sent on. A draft that is dropped
+    takes its marks with it: what counts is in the turn. Fleeting.
+    """
+
+    type: Literal["mark"]
+    turn: int | None
+    name: str
+    at_ms: float | None
+
+
+class PartialEvent(TypedDict):
+    """The answer as far as it has been heard. Fleeting."""
+
+    type: Literal["partial"]
+    turn: int
+    reply: str
+
+
 Event: TypeAlias = (
     SnapshotEvent
     | StateEvent
@@ -651,5 +872,12 @@ Event: TypeAlias = (
     | FaultEvent
     | FaultClearedEvent
     | NoticeEvent
+    | SettingsEvent
+    | LevelsEvent
+    | MarkEvent
+    | PartialEvent
 )
 """What a subscriber of ``EVENTS`` receives, one JSON text message each."""
+
+FLEETING: frozenset[str] = frozenset({"levels", "mark", "partial"})
+"""Types of events that only who asked for them gets, and that are dropped first for who reads slowly."""

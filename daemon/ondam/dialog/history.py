@@ -25,6 +25,10 @@ class History:
     limit: int
     exchanges: tuple[Exchange, ...] = ()
 
+    def within(self, limit: int) -> History:
+        """The latest of them under another limit."""
+        return History(limit, self.exchanges[max(0, len(self.exchanges) - limit) :])
+
     def with_exchange(self, question: str, answer: str) -> History:
         """The history after one more exchange; an answer of which nothing was heard leaves no trace."""
         if not answer.strip():

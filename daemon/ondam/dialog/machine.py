@@ -180,6 +180,11 @@ def _unheard(state: State, phase: Hearing, outcome: Outcome, told: DraftId | Non
     )
 
 
+def _nothing_came(state: State, phase: Hearing, outcome: Outcome) -> Step:
+    """The same; an answer over which it was goes on."""
+    return _resumed_over(state, phase, outcome) if phase.over else _unheard(state, phase, outcome)
+
+
 def _dropped(phase: Hearing) -> tuple[Action, ...]:
     return (Cancel(phase.turn, phase.draft.id),) if phase.draft else ()
 
@@ -274,9 +279,7 @@ def _mode_set(state: State, event: ModeSet) -> Step:
     phase = state.phase
     if not isinstance(phase, Hearing) or attention.hears or (event.mode == "push" and phase.to_us):
         return state, ()
-    if phase.over:
-        return _resumed_over(state, phase, "stopped")
-    return _unheard(state, phase, "stopped")
+    return _nothing_came(state, phase, "stopped")
 
 
 def _hearing(
@@ -295,7 +298,7 @@ def _hearing(
         case Pause():
             if not event.voiced:
                 patient = event.silence_ms < phase.patience_ms
-                return (state, ()) if patient else _unheard(state, phase, "no_speech")
+                return (state, ()) if patient else _nothing_came(state, phase, "no_speech")
             return _paused(state, replace(phase, silence_ms=event.silence_ms), event.at_ns)
         case VoiceFell():
             if not state.drafting.at_fall or phase.draft or phase.made >= state.drafting.most:
@@ -328,12 +331,10 @@ def _hearing(
             # Noise that never ends. What was said before it is answered.
             if phase.handed > 1:
                 return _endpoint(state, phase, event.at_ns, final=True)
-            if phase.over:
-                return _resumed_over(state, phase, "no_speech")
-            return _unheard(state, phase, "no_speech")
+            return _nothing_came(state, phase, "no_speech")
         case MicrophoneLost():
             # A sentence cut off by a fault is not what the user meant to say.
-            return _resumed_over(state, phase, "lost") if phase.over else _unheard(state, phase, "lost")
+            return _nothing_came(state, phase, "lost")
         case _:
             assert_never(event)
 
@@ -606,7 +607,8 @@ def _answered(state: State, event: Answered) -> Step:
         case Answering(turn=turn, draft=draft) as answering if draft == event.draft:
             if answering.excuse:
                 return replace(state, phase=Listening()), (EndTurn(turn, draft, answering.excuse),)
-            if event.spoken and answering.heard is None:
+            if event.spoken and not (answering.heard or "").strip():
+                # Not a word of it: the speaker went away before the first one was whole.
                 return replace(state, phase=Listening()), (EndTurn(turn, draft, "unheard"),)
             if answering.question is None:
                 return replace(state, phase=Listening()), (EndTurn(turn, draft, "said"),)

@@ -1,4 +1,4 @@
-"""A report made by a process of its own.
+"""Reports and figures made by a process of its own.
 
 Twenty thousand turns take two seconds of computing and fifty megabytes. In the daemon both would come at
 the cost of the turn that runs meanwhile (Python has one lock), so that asking how quick it is would make it
@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,12 +40,21 @@ async def report_apart(journal: Path, selection: Selection, language: Language) 
     ):
         if value:
             command.append(f"--{name}={value}")
+    return await made_apart(command, {**os.environ, "ONDAM_LANGUAGE": language})
+
+
+async def made_apart(command: Sequence[str], environ: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The JSON object that ``command`` prints. Cancelling ends the process.
+
+    Where it fails it prints ``{"error": {"text": …}}``, or says why on stderr: raises JournalError
+    ``report_failed`` with that.
+    """
     process = await asyncio.create_subprocess_exec(
         *leashed(command),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "ONDAM_LANGUAGE": language},
+        env=environ,
     )
     try:
         with suppress(psutil.NoSuchProcess):  # it has ended already, and says why

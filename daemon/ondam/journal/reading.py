@@ -119,7 +119,7 @@ def read(path: Path, selection: Selection) -> Read:
 def _from_sqlite(path: Path, selection: Selection) -> Read:
     made = Read()
     try:
-        with closing(_opened(path)) as connection:
+        with closing(opened(path)) as connection:
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
             if "turns" not in tables:
                 raise JournalError("journal_unreadable", path=path, reason='no table "turns"')
@@ -152,7 +152,7 @@ def newest(path: Path, most: int) -> list[Mapping[str, Any]]:
     if not path.stat().st_size:
         return []  # as SQLite makes it: nothing has been written yet
     try:
-        with closing(_opened(path)) as connection:
+        with closing(opened(path)) as connection:
             told = connection.execute("SELECT record FROM turns ORDER BY number DESC LIMIT ?", (most,))
             records = [record for (record,) in told]
     except (sqlite3.Error, OSError) as error:
@@ -164,7 +164,7 @@ def newest(path: Path, most: int) -> list[Mapping[str, Any]]:
     return [row for row in rows if isinstance(row, dict)]
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def opened(path: Path) -> sqlite3.Connection:
     """Read-only. SQLite wants to write beside a WAL file even then: where it may not, the file is taken as
     it is."""
     address = f"{path.absolute().as_uri()}?mode=ro"

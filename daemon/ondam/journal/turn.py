@@ -10,7 +10,7 @@ from ondam.dialog.actions import Outcome
 from ondam.journal.conditions import Conditions
 from ondam.journal.marks import MARKS, EngineTimes, Marks, stages_ms
 from ondam.journal.warmth import Population, Warmth
-from ondam.types import Nanoseconds, TurnId
+from ondam.types import Mode, Nanoseconds, Samples, TurnId
 
 
 @dataclass(slots=True)
@@ -73,6 +73,10 @@ class Turn:
     """Conditions that may be different in the next turn: load average, power."""
     voice: str | None = None
     """The engine that spoke; differs from the plan's when the spare voice had to."""
+    mode: Mode | None = None
+    """When it was listened then. Not written but for auditors."""
+    sound: Samples | None = field(default=None, repr=False, compare=False)
+    """What the user said, 16 kHz, where it is to be kept as sound. Not in any JSON."""
     engines: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Engine name to ``{"pid", "started_at"}``: which process answered, so that reports can be matched."""
 

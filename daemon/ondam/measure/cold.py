@@ -162,7 +162,7 @@ async def run_once(
     """
     began = clock()
     process = await asyncio.create_subprocess_exec(
-        *leashed(launch.command),
+        *leashed(launch.command, launch.network),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

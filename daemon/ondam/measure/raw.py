@@ -179,4 +179,4 @@ def _ready(status: wire.Status, stage: Stage) -> wire.EngineStatus:
 
 
 def _address(engine: wire.EngineStatus, here: Places, outside: str) -> str:
-    return outside if engine["outside"] else f"unix://{here.engine_socket(engine['name'])}"
+    return outside if engine["outside"] else f"unix://{here.engine_answers(engine['name'])}"

@@ -1,13 +1,15 @@
 """Every text a person hears or reads, as data: one TOML file per layer, Korean and English side by side.
 
 An entry is ``[code]`` with ``en`` and ``ko`` (what happened and why) and, where a person can do something,
-``next`` (the command to type, the same in both languages) or ``next.en`` / ``next.ko`` (a sentence).
+``next`` (the command to type, the same in both languages) or ``next.en`` / ``next.ko`` (a sentence);
+``next_root`` likewise, where root is to do something else. A ``sudo`` is left out for a shell that is root's.
 Placeholders are ``{name}`` as in ``str.format``. Imports nothing of ours but leaf types.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,6 +65,13 @@ class Phrases:
         return self.in_language("en")
 
 
+_SUDO = re.compile(r"\bsudo (?=[a-z])")
+"""In front of a command; not ``sudo -u``, which root needs as well."""
+
+_LOGIN = re.compile(r"(\w://)[^/@\s]+@")
+"""User and password in front of a host (RFC 3986, section 3.2.1)."""
+
+
 class _Facts(dict[str, object]):
     """A fact that is lacking stays visible as ``{name}``: an error must not hide behind another."""
 
@@ -87,11 +96,29 @@ def catalog() -> dict[str, dict[str, Any]]:
 def message(code: str, language: Language, /, **facts: object) -> Message:
     """The entry ``code`` in ``language`` with its placeholders filled. Raises KeyError on an unknown code."""
     entry = catalog()[code]
-    after = entry.get("next", "")
+    after = entry.get("next_root" if _is_root() and "next_root" in entry else "next", "")
     if isinstance(after, dict):
         after = after[language]
     known = _Facts((name, told(fact, language)) for name, fact in facts.items())
-    return Message(code, entry[language].format_map(known), after.format_map(known))
+    # Before the facts are in: what somebody said is not to lose a word.
+    whole, following = typed(entry[language]).format_map(known), typed(after).format_map(known)
+    return Message(code, without_password(whole), without_password(following))
+
+
+def typed(command: str) -> str:
+    """``command`` as whoever reads it types it: a shell of root's needs no sudo, and may have none."""
+    # Whoever typed sudo has a shell that is not root's.
+    return _SUDO.sub("", command) if _is_root() and "SUDO_UID" not in os.environ else command
+
+
+def _is_root() -> bool:
+    """Whether this process may do everything; never where there is no such user (Windows)."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def without_password(text: str) -> str:
+    """``text`` with nothing of who logs in left in its addresses (``http://…@host/v1``)."""
+    return _LOGIN.sub(r"\1…@", text)
 
 
 def told(fact: object, language: Language) -> object:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import pydantic
 from pydantic_core import PydanticCustomError
 
-from ondam.schema import Table
+from ondam.config.schema import Table
 
 Sha256 = Annotated[str, pydantic.Field(pattern=r"^[0-9a-f]{64}$")]
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 
+from ondam.config.schema import Table, check
 from ondam.errors import ModelError
 from ondam.models.card import ModelCard
 from ondam.models.store import Store
 from ondam.places import Places
-from ondam.schema import Table, check
 from ondam.supervisor.manifest import EngineFolder, engine_roots, find_engines
 
 EMBEDDED = ("whisper-base", "smollm2-135m-instruct", "joe", "silero-vad", "smart-turn")

@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, cast
 from ondam.errors import ModelError, OndamError
 from ondam.messages import reader_language, text
 from ondam.models.card import ModelCard, ModelFile
+from ondam.models.pickles import named_as_pickle
 from ondam.models.progress import Reporter, Task
 from ondam.models.snapshot import SNAPSHOT, Snapshot
 from ondam.models.store import CARD, CHUNK, Store, disk_error, flush_folder, sha256_of
@@ -40,6 +41,13 @@ a connection that breaks loses what does not fill a piece.)"""
 
 LOOKUP_S = 10.0
 """For the hub to answer what a repository holds: a machine without a network is told within seconds."""
+
+WAITED_FOR = (408, 429)
+"""Where ``huggingface_hub`` waits as long as it is told."""
+
+LONGEST_WAIT_S = 10.0
+"""A hub that asks to be left alone for longer (429, Retry-After) is told of, instead of being waited for in
+silence: it may ask for an hour."""
 
 PUBLIC = "https://huggingface.co"
 
@@ -58,6 +66,10 @@ SAME_WEIGHTS = (
 )  # fmt: skip
 """The same weights for other programs, by the names that exporters give them; left out where the repository
 has them in safetensors."""
+
+
+SAFE_WEIGHTS = (".safetensors", ".gguf", ".onnx", ".bin")
+"""Endings of weights that hold numbers alone (``.bin``: CTranslate2's; PyTorch's are told by their name)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +135,16 @@ def look_up(card: ModelCard) -> Found:
     from huggingface_hub.errors import OfflineModeIsEnabled
 
     assert card.repository is not None
+    no_long_waits()
     try:
         info = HfApi(endpoint=endpoint(), library_name="ondam").model_info(
             card.repository, revision=card.revision, files_metadata=True, timeout=LOOKUP_S
         )
     except (httpx2.HTTPError, OfflineModeIsEnabled, OSError, ValueError) as error:
         raise explained(error, card) from error
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
+        # What it sent is JSON, and nothing that a hub says of a repository.
+        raise explained(ValueError("it tells of no repository"), card) from error
     everything = [
         HubFile(
             sibling.rfilename,
@@ -138,12 +154,14 @@ def look_up(card: ModelCard) -> Found:
         )
         for sibling in info.siblings or ()
     ]
-    names = set(wanted(card, [file.path for file in everything]))
+    if not all(isinstance(f.path, str) and type(f.size) is int and f.size >= 0 for f in everything):
+        raise explained(ValueError("it tells no names and sizes"), card)
+    names = without_pickles(card, wanted(card, [file.path for file in everything]))
     if not names or not info.sha:
         patterns = ", ".join(card.repository_files) or "*"
         raise ModelError("hub_no_files", id=card.id, repository=card.repository, patterns=patterns)
     files = tuple(file for file in everything if file.path in names)
-    if not all(HASH.fullmatch(value) for value in (info.sha, *(file.key for file in files))):
+    if not all(HASH.fullmatch(str(value)) for value in (info.sha, *(file.key for file in files))):
         # The names of files that are fetched come of these: whatever answers there, it writes nowhere else.
         raise explained(ValueError("it tells no hashes"), card)
     return Found(card, info.sha, files)
@@ -158,6 +176,19 @@ def wanted(card: ModelCard, paths: Iterable[str]) -> list[str]:
     if any(path.endswith(".safetensors") for path in safe):
         never += SAME_WEIGHTS
     return [path for path in safe if not _matches(path, never)]
+
+
+def without_pickles(card: ModelCard, names: Sequence[str]) -> set[str]:
+    """``names`` less those of weights that would run a program when they are loaded.
+
+    Raises ModelError where the card asks for one by name, or nothing else holds the weights.
+    """
+    pickled = {name for name in names if named_as_pickle(name)}
+    left = set(names) - pickled
+    if pickled and (card.repository_files or not any(name.endswith(SAFE_WEIGHTS) for name in left)):
+        found = ", ".join(sorted(pickled))
+        raise ModelError("hub_only_pickles", id=card.id, repository=card.repository, files=found)
+    return left
 
 
 def endpoint() -> str:
@@ -203,8 +234,10 @@ def explained(error: Exception, card: ModelCard) -> ModelError:
 def _safe(path: str) -> bool:
     parts = PurePosixPath(path).parts
     hidden = any(part.startswith(".") for part in parts)
+    # "./config.json" and "a//b" are other names of a file that has one already.
+    written = path.isprintable() and "/".join(parts) == path
     # Names under which the store keeps its own notes.
-    return bool(parts) and not (hidden or PurePosixPath(path).is_absolute() or path in (CARD, SNAPSHOT))
+    return bool(parts) and written and not (hidden or path in (CARD, SNAPSHOT))
 
 
 def _matches(path: str, patterns: Iterable[str]) -> bool:
@@ -279,6 +312,10 @@ def _bring(found: Found, lacks: Sequence[HubFile], store: Store, progress: Repor
             pool.shutdown(cancel_futures=True)
 
 
+class _TooLong(Exception):
+    """More comes than was announced; it might never end."""
+
+
 class _Stopped(Exception):
     """Somebody asked for the downloads to end; what has come stays for the next time."""
 
@@ -308,6 +345,28 @@ def _obtain(file: HubFile, found: Found, arrivals: Path, task: Task, stop: threa
             )
     part.replace(arrivals / file.key)
     task.finish()
+
+
+def no_long_waits() -> None:
+    """Let ``huggingface_hub`` raise where the hub asks it to wait for longer than ``LONGEST_WAIT_S``."""
+    import httpx2
+    from huggingface_hub import set_client_factory
+    from huggingface_hub.utils._http import default_client_factory
+
+    def look(response: Any) -> None:
+        asked = response.headers.get("Retry-After", "")
+        limit = re.search(r";\s*t=([0-9]{1,9})", response.headers.get("RateLimit", ""))
+        seconds = max(int(asked) if re.fullmatch(r"[0-9]{1,9}", asked) else 0, int(limit[1]) if limit else 0)
+        if response.status_code in WAITED_FOR and seconds > LONGEST_WAIT_S:
+            told = f"HTTP {response.status_code}, and asks to wait {seconds} s"
+            raise httpx2.HTTPStatusError(told, request=response.request, response=response)
+
+    def client() -> Any:
+        made = default_client_factory()
+        made.event_hooks = {**made.event_hooks, "response": [*made.event_hooks.get("response", ()), look]}
+        return made
+
+    set_client_factory(client)
 
 
 def _download(file: HubFile, found: Found, part: Path, task: Task, stop: threading.Event) -> None:
@@ -344,6 +403,8 @@ def _download(file: HubFile, found: Found, part: Path, task: Task, stop: threadi
                     raise _broken_off(error, found.card) from error
             except (httpx2.HTTPError, OfflineModeIsEnabled, ValueError) as error:
                 raise explained(error, found.card) from error
+            except _TooLong:
+                return  # told by its size
             except OSError as error:
                 if error.errno is not None:
                     raise disk_error(error, part) from error
@@ -367,10 +428,15 @@ class _Watched:
     def write(self, piece: bytes) -> int:
         if self._stop.is_set():
             raise _Stopped
+        room = self._size - self.tell()
+        if room < len(piece):
+            piece = piece[: room + 1]  # one byte more shows whoever looks that it was too long
         done = 0
         while done < len(piece):  # a raw file may take less than it is given
             done += self._out.write(piece[done:])
         self._task.advance(done)
+        if done > room:
+            raise _TooLong
         return done
 
     def tell(self) -> int:

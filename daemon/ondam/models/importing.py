@@ -14,6 +14,7 @@ from typing import Any, Literal
 from ondam.errors import ModelError
 from ondam.models import gguf
 from ondam.models.card import ModelCard, ModelFile
+from ondam.models.pickles import refuse_pickles
 from ondam.models.progress import Reporter
 from ondam.models.store import CARD, CHUNK, LFS, Store, disk_error, flush_folder, sha256_of
 
@@ -55,6 +56,7 @@ def recognise(path: Path) -> Found:
     """
     if not path.exists():
         raise ModelError("import_missing", path=path)
+    refuse_pickles(path)
     if path.is_dir():
         return _folder(path)
     with _readable(path) as file:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ondam.models.card import ModelCard
 from ondam.models.catalog import EMBEDDED, Catalog
 from ondam.models.store import Store
+from ondam.planner.candidates import able
+from ondam.supervisor.manifest import EngineFolder
+from ondam.types import Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,13 @@ class WantedModels:
     def file_size(self, path: Path) -> int | None:
         """Bytes of a weights file that the user named; None where there is none, or a folder."""
         return _file_size(path)
+
+
+def loaded_by(engines: Mapping[str, EngineFolder], store: Store, stage: Stage, model: str) -> list[str]:
+    """Names of the engines of a stage that can load a model of the catalog; none for one that is not in
+    it."""
+    card = Catalog.union(engines, store.imported()).cards.get(model)
+    return able(engines, stage, model, card) if card is not None and card.stage == stage else []
 
 
 def _ready(catalog: Catalog, store: Store, model_id: str) -> bool:

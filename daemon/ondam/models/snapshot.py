@@ -8,9 +8,9 @@ from typing import Annotated
 
 import pydantic
 
+from ondam.config.schema import Table, check
 from ondam.errors import ConfigError
 from ondam.models.card import ModelCard, ModelFile
-from ondam.schema import Table, check
 
 SNAPSHOT = "hub.json"
 
@@ -30,7 +30,7 @@ class Snapshot(Table):
         """That of the model in ``folder``; None where there is none that can be read: it is fetched anew."""
         try:
             return check(cls, json.loads((folder / SNAPSHOT).read_bytes()), folder / SNAPSHOT)
-        except (OSError, ValueError, ConfigError):
+        except (OSError, ValueError, RecursionError, ConfigError):
             return None
 
     def answers(self, card: ModelCard) -> bool:

@@ -19,11 +19,13 @@ from typing import BinaryIO, Literal
 
 import filelock
 
+from ondam.carried import carried
+from ondam.config.schema import check
 from ondam.errors import ConfigError, ModelError
 from ondam.messages import Phrase, Phrases
 from ondam.models.card import ModelCard, ModelFile
+from ondam.models.pickles import refuse_pickles
 from ondam.models.snapshot import Snapshot
-from ondam.schema import check
 
 State = Literal["missing", "partial", "whole", "broken"]
 Fault = Literal["missing", "size", "hash", "pointer", "page", "unreadable"]
@@ -67,14 +69,19 @@ class Store:
         self.root = root
 
     def folder(self, model_id: str) -> Path:
-        """Where a model lies, or would."""
-        return self.root / model_id
+        """Where a model lies, or would: in the store, else in what Ondam's own bundle brought."""
+        own, version = self.root / model_id, carried()
+        if version is None or own.is_dir() or not (brought := version / "models" / model_id).is_dir():
+            return own
+        return brought
 
     def path(self, card: ModelCard) -> Path:
         """What an engine is given. Raises ModelError, with what to type, unless the model is whole."""
         condition = self.check(card)
         if condition.state != "whole":
             raise fault_error(condition, self.folder(card.id))
+        for file in condition.card.files:
+            refuse_pickles(self.folder(card.id) / file.path)
         return self.folder(card.id) / card.entry
 
     def check(
@@ -87,7 +94,7 @@ class Store:
         """
         card = self.known(card)
         folder = self.folder(card.id)
-        record = _read_record(folder)
+        record = _read_record(self._beside(folder))
         now: dict[str, list[object]] = {}
         faults = []
         for file in card.files:
@@ -99,7 +106,7 @@ class Store:
             else:
                 now[file.path] = stamp
         if any(record.get(path) != stamp for path, stamp in now.items()):
-            _write_record(folder, now)
+            _write_record(self._beside(folder), now)
         if not card.files:
             return Condition(card, "missing")  # of a hub's model nothing is known before it is fetched
         if not faults:
@@ -108,6 +115,10 @@ class Store:
         if len(absent) < len(faults):
             return Condition(card, "broken", tuple(faults))
         return Condition(card, "missing" if len(absent) == len(card.files) else "partial", tuple(faults))
+
+    def _beside(self, folder: Path) -> Path:
+        """Where is noted what was hashed. Not in what a bundle brought: not everybody may write there."""
+        return folder if folder.parent == self.root else self.root / ".brought" / folder.name
 
     def known(self, card: ModelCard) -> ModelCard:
         """``card`` with the files that were fetched from its repository; itself where it names its files."""
@@ -132,10 +143,14 @@ class Store:
         ``on_broken``.
         """
         cards = []
-        for path in sorted(self.root.glob(f"*/{CARD}")):
+        version = carried()
+        brought = [] if version is None else sorted((version / "models").glob(f"*/{CARD}"))
+        own = sorted(self.root.glob(f"*/{CARD}"))
+        taken = {path.parent.name for path in own}
+        for path in [*own, *(path for path in brought if path.parent.name not in taken)]:
             try:
                 cards.append(check(ModelCard, json.loads(path.read_bytes()), path))
-            except (OSError, ValueError, ConfigError) as error:
+            except (OSError, ValueError, RecursionError, ConfigError) as error:
                 if on_broken:
                     on_broken(ModelError("card_broken", id=path.parent.name, path=path, reason=error))
         return cards
@@ -148,6 +163,8 @@ class Store:
         folder = self.folder(model_id)
         if not folder.is_dir():
             raise ModelError("model_not_here", id=model_id, path=folder)
+        if folder != self.root / model_id:
+            raise ModelError("model_brought", id=model_id, path=folder)
         with self.changing():
             freed = sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
             try:
@@ -291,7 +308,7 @@ def _stamp(status: os.stat_result, sha256: str) -> list[object]:
 def _read_record(folder: Path) -> dict[str, list[object]]:
     try:
         record = json.loads((folder / RECORD).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         # No record, or half of one, only means that the files are hashed.
         return {}
     return record if isinstance(record, dict) else {}
@@ -300,6 +317,7 @@ def _read_record(folder: Path) -> dict[str, list[object]]:
 def _write_record(folder: Path, stamps: dict[str, list[object]]) -> None:
     temporary = folder / f"{RECORD}.{os.getpid()}"
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         temporary.write_text(json.dumps(stamps), "utf-8")
         temporary.replace(folder / RECORD)
     except OSError:

@@ -17,7 +17,13 @@ from pathlib import Path
 from typing import cast
 
 import httpx2
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
 from packaging.version import InvalidVersion, Version
 from unearth.auth import MultiDomainBasicAuth
 from unearth.collector import LinkCollectError, fetch_page, parse_html_page, parse_json_response
@@ -213,12 +219,37 @@ def _places(registry: Registry) -> list[tuple[str, bool]]:
 
 def _links(wheel: Wheel, place: str, is_index: bool, client: PyPIClient) -> Iterator[Link]:
     """Links to this version's wheels. One whose page states another hash is another build: left out."""
-    name = canonicalize_name(wheel.package)
+    for link in _listed(wheel.package, wheel.version, place, is_index, client):
+        if wheel.sha256 in (link.hash_option or {}).get("sha256", [wheel.sha256]):
+            yield link
+
+
+def offered(package: str, version: str, registry: Registry, client: PyPIClient) -> list[Link]:
+    """What all places have of this version: wheels and sdists, those on this machine in front.
+
+    Raises ModelError when no place answers.
+    """
+    found: list[Link] = []
+    notes: list[str] = []
+    for place, is_index in _places(registry):
+        try:
+            found += _listed(package, version, place, is_index, client)
+        except (httpx2.HTTPError, LinkCollectError, OSError) as error:
+            notes.append(f"{redacted(place)}: {_reason(error)}")
+    if not found:
+        places = "\n".join(f"  {note}" for note in notes)
+        raise ModelError("wheel_not_found", wheel=f"{package} {version}", places=places)
+    return found
+
+
+def _listed(package: str, version: str, place: str, is_index: bool, client: PyPIClient) -> Iterator[Link]:
+    name = canonicalize_name(package)
     if is_index:
         place = f"{place.rstrip('/')}/{name}/"
     folder = local_path(place)
     if folder and not is_index and folder.is_dir():
-        found: Iterable[Link] = [Link.from_path(path) for path in sorted(folder.glob("*.whl"))]
+        files = sorted((*folder.glob("*.whl"), *folder.glob("*.tar.gz")))
+        found: Iterable[Link] = map(Link.from_path, files)
     else:
         if folder and folder.is_dir():
             place = (folder / "index.html").as_uri()
@@ -227,15 +258,17 @@ def _links(wheel: Wheel, place: str, is_index: bool, client: PyPIClient) -> Iter
         is_json = page.content_type.lower().startswith("application/vnd.pypi.simple.v1+json")
         found = parse_json_response(page) if is_json else parse_html_page(page)
     for link in found:
-        stated = (link.hash_option or {}).get("sha256", [wheel.sha256])
-        if _is(link, name, wheel.version) and wheel.sha256 in stated:
+        if _is(link, name, version):
             yield link
 
 
 def _is(link: Link, name: str, version: str) -> bool:
     try:
-        found_name, found_version, *_ = parse_wheel_filename(link.filename)
-    except (InvalidWheelFilename, InvalidVersion):
+        if link.filename.endswith(".whl"):
+            found_name, found_version, *_ = parse_wheel_filename(link.filename)
+        else:
+            found_name, found_version = parse_sdist_filename(link.filename)
+    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
         return False
     return found_name == name and found_version == Version(version)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from ondam.audio.levels import SpeakerMeter
 from ondam.pipeline.ports import Speaker
 from ondam.types import DraftId, Nanoseconds, Samples
 
@@ -28,8 +29,15 @@ class Gate:
         self._ready: dict[DraftId, Callable[[], None]] = {}
         """To be called when a draft that is held has its first samples."""
         """Set when the gate has decided: the draft is open, or gone."""
+        self.meter: SpeakerMeter | None = None
+        """Told what is let through, while somebody wants to know how loud it is."""
+        self._gain = 1.0
         self._dropped_at_ns: Nanoseconds | None = None
         """When sound was dropped or held back that nothing was let through after."""
+
+    def level_db(self) -> float | None:
+        """How loud it is what is heard of us now, in dBFS; None without a ``meter``."""
+        return None if self.meter is None else self.meter.take(self._speaker, self._clock(), self._gain)
 
     @property
     def rate_hz(self) -> int:
@@ -57,6 +65,7 @@ class Gate:
             return
         self._open = None
         self._held_back = False
+        self._gain = 1.0
         now_ns = self._clock()
         if (self._speaker.ends_at_ns() or 0) > now_ns:
             self._dropped_at_ns = now_ns
@@ -69,6 +78,7 @@ class Gate:
             return
         self._open = None
         self._held_back = False
+        self._gain = 1.0
         self._speaker.level(1.0)
 
     def level(self, draft: DraftId, gain: float) -> None:
@@ -77,6 +87,7 @@ class Gate:
             return
         now_ns = self._clock()
         self._held_back = not gain
+        self._gain = gain
         if gain:
             self._dropped_at_ns = None
         else:  # what is written while it is held is not in the room
@@ -90,7 +101,9 @@ class Gate:
 
     async def _cue(self, samples: Samples) -> None:
         if self._open is None or (self._speaker.ends_at_ns() or 0) <= self._clock():
-            await self._speaker.write(samples)
+            first = await self._speaker.write(samples)
+            if self.meter is not None:
+                self.meter.write(first, samples)
 
     async def write(self, draft: DraftId, samples: Samples) -> int | None:
         """Queue ``samples`` of ``draft`` once it is open; the number of the first, None when it never is."""
@@ -103,6 +116,8 @@ class Gate:
         if not self._held_back:
             self._dropped_at_ns = None
         first = await self._speaker.write(samples)
+        if self.meter is not None:
+            self.meter.write(first, samples)
         if self._open != draft:  # dropped while it waited for room, and with it these samples
             return None
         return first

@@ -89,29 +89,38 @@ class Phrases:
     async def prepare(self, language: Language) -> None:
         """Make what ``language`` lacks in the voice that speaks now. Raises nothing.
 
-        One clause at a time, so that an answer never waits for more than one of them.
+        One clause at a time, so that an answer never waits for more than one of them. Where that voice
+        cannot, the spare one says them: a voice that fails from the start has to be excused aloud as well.
         """
         async with self._making:
-            for code in PREPARED:
-                text = messages.text(code, language)
-                voice = self._engines.voice(language)
-                if voice is None:
-                    return
-                if (voice, language, text) in self._kept:
-                    continue
-                try:
-                    audio = await self._made(text, language)
-                except EngineError as error:
-                    # An excuse that is not there is made when it is needed, or shown without a sound.
-                    log.info("a phrase could not be made ahead: %s", error)
-                    if error.code not in ABOUT_THE_TEXT:
-                        return
-                    continue
-                self._keep((voice, language, text), audio)
+            first = self._engines.voice(language)
+            done = await self._prepared(language, spare=False)
+            if not done and self._engines.voice(language, spare=True) != first:
+                await self._prepared(language, spare=True)
 
-    async def _made(self, text: str, language: Language) -> Audio:
+    async def _prepared(self, language: Language, *, spare: bool) -> bool:
+        """Whether the voice could; what it could stays."""
+        for code in PREPARED:
+            text = messages.text(code, language)
+            voice = self._engines.voice(language, spare=spare)
+            if voice is None:
+                return False
+            if (voice, language, text) in self._kept:
+                continue
+            try:
+                audio = await self._made(text, language, spare)
+            except EngineError as error:
+                # An excuse that is not there is made when it is needed, or shown without a sound.
+                log.info("a phrase could not be made ahead by %s: %s", voice, error)
+                if error.code not in ABOUT_THE_TEXT:
+                    return False
+                continue
+            self._keep((voice, language, text), audio)
+        return True
+
+    async def _made(self, text: str, language: Language, spare: bool) -> Audio:
         """Empty where a part of it has no sound. Not counted as an answer: nobody asked for it yet."""
-        synthesizer = self._engines.synthesizer(language)
+        synthesizer = self._engines.synthesizer(language, spare=spare)
         rate_hz, pieces = 1, [NOTHING]
         clauses = ClauseStream(language)
         for clause in (*clauses.feed(text), *clauses.finish()):

@@ -229,8 +229,9 @@ class Engines(Protocol):
     def responder(self) -> Responder:
         """The LLM engine that is ready."""
 
-    def synthesizer(self, language: Language) -> Synthesizer:
-        """A TTS engine that is ready and knows the language: the first voice before the spare."""
+    def synthesizer(self, language: Language, *, spare: bool = False) -> Synthesizer:
+        """A TTS engine that is ready and knows the language: the first voice before the spare, or ``spare``
+        first."""
 
     def answered(self, stage: Stage) -> None:
         """A real request of a turn was answered: counts towards settled."""
@@ -244,5 +245,5 @@ class Engines(Protocol):
     def identities(self) -> dict[str, dict[str, object]]:
         """Engine name to pid and start of the processes that serve now."""
 
-    def voice(self, language: Language) -> str | None:
-        """Name of the engine that speaks this language now."""
+    def voice(self, language: Language, *, spare: bool = False) -> str | None:
+        """Name of the engine that speaks this language now, or that would if ``spare`` came first."""

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 
 from ondam.dialog.history import Exchange
-from ondam.errors import EngineError
+from ondam.errors import EngineError, Foreign
 from ondam.journal.turn import Turn
 from ondam.pipeline.context import Context
 from ondam.pipeline.ports import Engines, Message, Responder, Token, Usage
@@ -94,7 +94,7 @@ async def respond(
         yield clause
     if answer.called is not None:
         # A server that knows nothing of tools hands over what its model wrote to call one.
-        raise EngineError("llm_tool_call", tools=answer.called)
+        raise EngineError("llm_tool_call", tools=Foreign(answer.called))
 
 
 async def prefill(
@@ -271,7 +271,6 @@ class _Answer:
             if filled.problem:
                 self._turn.cause = filled.problem
                 log.warning("turn %d: the form is not filled in: %s", self._turn.id, filled.problem)
-                log.debug("%s", filled.detail)
         clauses = self._made(self._clauses.feed(self._calls.finish()), self._turn.engine_ms.llm_last_token)
         self._turn.thought |= self._clauses.reasoned
         if self._cut_off and self._turn.clauses:

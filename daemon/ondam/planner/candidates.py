@@ -313,12 +313,21 @@ def _form(card: ModelCard) -> str:
 
 def loads(manifest: Manifest, card: ModelCard) -> bool:
     """Whether the engine can load it: it is said to, declares it, or declares none and takes what there
-    is."""
+    is. A voice that declares none is part of its program."""
     if card.stage != manifest.stage:
         return False
     if card.served_by:
         return manifest.name in card.served_by
-    return not manifest.models or any(own.id == card.id for own in manifest.models)
+    if not manifest.models:
+        return manifest.stage != "tts"
+    return any(own.id == card.id for own in manifest.models)
+
+
+def able(
+    engines: Mapping[str, EngineFolder], stage: Stage, model: str, imported: ModelCard | None = None
+) -> list[str]:
+    """Names of the engines of a stage that can load the model of that id; see ``declared``."""
+    return [manifest.name for manifest, _ in declared(engines, stage, Wish(AUTO, model), imported)]
 
 
 def light(card: ModelCard) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ondam.at_home import at_home
 from ondam.config import Config
 from ondam.errors import ConfigError
 from ondam.messages import Phrase, Phrases
@@ -21,7 +22,7 @@ from ondam.planner.candidates import (
     ModelLookup,
     Search,
     Wish,
-    declared,
+    able,
     licensed,
     light,
     loads,
@@ -286,7 +287,7 @@ class _Chooser:
             return None
         if "cpu" not in manifest.needs.devices:
             kinds = {room.kind for room in cards(self.facts, self.config.plan)}
-            if _is_path(wish.model) and kinds.intersection(manifest.needs.devices):
+            if is_path(wish.model) and kinds.intersection(manifest.needs.devices):
                 self._refuse(manifest, wish, "plan_size_unknown")
             elif not any(refusal.engine == name for refusal in self.refused):
                 self._refuse(manifest, wish, "plan_needs_card", devices=", ".join(manifest.needs.devices))
@@ -319,22 +320,21 @@ class _Chooser:
         if stage == "tts" and wish.model == AUTO:
             return self._first_voice()
         shipped = FIRST_VOICE[self.config.spoken_language] if stage == "tts" else SHIPPED[stage][0]
-        if wish.model == AUTO or _is_path(wish.model):
-            able = [name for name, folder in self.engines.items() if folder.manifest.stage == stage]
+        if wish.model == AUTO or is_path(wish.model):
+            fit = [name for name, folder in self.engines.items() if folder.manifest.stage == stage]
         else:
-            imported = self.models.card(wish.model)
-            able = [manifest.name for manifest, _ in declared(self.engines, stage, wish, imported)]
-        return shipped if shipped in able or not able else able[0]
+            fit = able(self.engines, stage, wish.model, self.models.card(wish.model))
+        return shipped if shipped in fit or not fit else fit[0]
 
     def _first_voice(self) -> str:
         language = self.config.spoken_language
         first = FIRST_VOICE[language]
-        able = [
+        fit = [
             name
             for name, engine in self.engines.items()
             if engine.manifest.stage == "tts" and speaks(engine.manifest.capabilities.languages, language)
         ]
-        return first if first in able or not able else able[0]
+        return first if first in fit or not fit else fit[0]
 
     def _program(
         self, manifest: Manifest, weights: _Weights, reason: str, *, spare: bool = False
@@ -383,8 +383,11 @@ class _Chooser:
     def _weights(self, manifest: Manifest, wish: Wish) -> _Weights | None:
         """What the engine loads; None when there is a problem."""
         language, key, model = self.config.spoken_language, f"{manifest.stage}.model", wish.model
-        if _is_path(model):
-            path = Path(model).expanduser()
+        if is_path(model):
+            try:
+                path = at_home(model)
+            except FileNotFoundError:
+                path = Path(model)  # told as the file that is not there
             return _Weights(model, path, None, None, self.models.file_size(path))
         known = of_stage(self.engines, manifest.stage)
         if model == AUTO:
@@ -392,11 +395,11 @@ class _Chooser:
                 # Its voice is part of the program.
                 return _Weights(manifest.name, None, None, None)
             own = [card for card in manifest.models or known.values() if loads(manifest, card)]
-            able = [card.id for card in own if manifest.stage == "llm" or self._speaks(card.languages)]
-            if not able:
+            fit = [card.id for card in own if manifest.stage == "llm" or self._speaks(card.languages)]
+            if not fit:
                 self.wishes.tell("problem_no_model", key=key, name=manifest.name, language=language)
                 return None
-            model = able[0]
+            model = fit[0]
         card = known.get(model) or self.models.card(model)
         if card is not None and card.stage != manifest.stage:
             self.wishes.tell(
@@ -577,5 +580,6 @@ def _of_file(stage: Stage, weights: _Weights) -> ModelCard | None:
     )
 
 
-def _is_path(model: str) -> bool:
+def is_path(model: str) -> bool:
+    """Whether a model is named by where it lies, and not by an id of the catalog."""
     return "/" in model or model.startswith("~") or model.endswith(".gguf")

@@ -15,8 +15,8 @@ from typing import Annotated, Any
 import pydantic
 from pydantic_core import PydanticCustomError
 
+from ondam.config.schema import Table, check
 from ondam.errors import ConfigError
-from ondam.schema import Table, check
 
 SYSTEMS = {"macos": "darwin", "mac": "darwin", "windows": "win32"}
 """Other names of systems, as ``sys.platform`` has them."""

@@ -19,7 +19,7 @@ def load(places: Places) -> dict[str, float]:
     """What was measured on this machine; where nothing was, or the file is broken, estimates stand."""
     try:
         return read(json.loads((places.state / FILE).read_text("utf-8")))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
 
 

@@ -64,7 +64,10 @@ def probe(sight: Sight | None = None, folder: Path | None = None) -> Facts:
 
 def on_battery() -> bool:
     """Whether the machine runs on its battery now; False where it has none. Well under a millisecond."""
-    battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
+    try:
+        battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
+    except OSError:  # no descriptor left to look with
+        return False
     return battery is not None and battery.power_plugged is False
 
 

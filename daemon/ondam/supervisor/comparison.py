@@ -17,10 +17,19 @@ from ondam.supervisor.status import Fault, in_words
 CPU = "cpu"
 """How every name of the processor begins: CPUExecutionProvider (onnxruntime), CPU (llama.cpp), cpu."""
 
+ON_CUDA = ("cuda", "tensorrt", "nvtensorrt")
+"""How the names of all begin that compute on NVIDIA's cards."""
+
+ON_PROCESSOR = (CPU, "dnnl", "xnnpack", "acl", "armnn", "azure", "none", "unknown")
+"""onnxruntime's other ways of not computing on a card, and what says nothing."""
+
 MEMORY_TOLERANCE = 0.05
 MEMORY_TOLERANCE_GIB = 0.5
 """How far an engine may be over its share of a card: the larger of both. Allocators round up, and the CUDA
 context, which grows with the driver, is a few hundred MiB."""
+
+UNBELIEVABLE_MIB = 2**40
+"""No machine has so much: what is told is no memory."""
 
 WEIGHTS_ON_CARD = 0.9
 """Part of its weights that an engine must hold on its card at the least. Below, they are somewhere else."""
@@ -124,9 +133,12 @@ class _Comparison:
         return self.planned.device if named in UNDECIDED or not self.on_gpu else str(named)
 
     def _nodes(self, session: str, wanted: str, counts: object) -> Iterator[Fault]:
-        if not isinstance(counts, Mapping) or not counts:
+        if not isinstance(counts, Mapping):
             return
+        counts = {provider: count for provider, count in counts.items() if isinstance(count, int)}
         of = sum(counts.values())
+        if of <= 0:
+            return
         there = sum(count for provider, count in counts.items() if _computes(provider, wanted))
         on_cpu = sum(count for provider, count in counts.items() if _computes(provider, CPU))
         # The shapes of a graph with dynamic axes are computed on the CPU by design; not most of the graph.
@@ -201,9 +213,16 @@ class _Comparison:
 
     def _memory(self) -> Iterator[Fault]:
         planned, got_mib = self.planned, self.report.get("gpu_memory_mib")
-        if not self.on_gpu or not isinstance(got_mib, int) or _card(self.report.get("device")) == CPU:
+        if not self.on_gpu or not isinstance(got_mib, int | float) or _card(self.report.get("device")) == CPU:
             return  # null: the driver does not tell, in a container for instance
+        if not 0 <= got_mib < UNBELIEVABLE_MIB:
+            facts = ("gpu_memory", _gib(planned.memory_gib), f"{str(got_mib)[:20]} MiB")
+            yield self.fault("engine_differs_memory", *facts)
+            return
         got, share = got_mib / 1024, planned.memory_gib
+        if planned.need is not None:
+            # Without the experts that lie in the main memory.
+            share = planned.need.gib
         if share and got > share + max(share * MEMORY_TOLERANCE, MEMORY_TOLERANCE_GIB):
             yield self.fault("engine_differs_memory", "gpu_memory", _gib(share), _gib(got))
             return
@@ -273,9 +292,12 @@ def _computes(provider: object, wanted: str) -> bool:
     name, wish = str(provider).lower(), wanted.lower().removesuffix("executionprovider")
     if wish.startswith(CPU):
         return name.startswith(CPU)
-    if wish.partition(":")[0] in {"tensorrt", "coreml", "openvino", "migraphx"} or wish == "cuda":
-        return name.startswith(wish.partition(":")[0])
-    return not name.startswith(CPU)
+    kind, _, number = wish.partition(":")
+    if kind in {"tensorrt", "coreml", "openvino", "migraphx"} or wish == "cuda":
+        return name.startswith(kind)
+    if kind == "cuda" and number:
+        return name.startswith(ON_CUDA)
+    return bool(name) and not name.startswith(ON_PROCESSOR)
 
 
 def _type(name: object) -> str:

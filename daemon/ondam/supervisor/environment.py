@@ -15,6 +15,7 @@ from typing import IO, Literal, Protocol
 
 import filelock
 
+from ondam.carried import carried
 from ondam.errors import EngineError
 from ondam.messages import reader_language, text
 from ondam.places import Places
@@ -22,6 +23,7 @@ from ondam.supervisor.driver import runnable
 from ondam.supervisor.launch import Home
 from ondam.supervisor.manifest import EngineFolder
 from ondam.supervisor.stamp import LEFT_OUT, STAMP, Stamp, kit, locks
+from ondam.supervisor.tampering import refuse_changed
 
 Outcome = Literal["current", "updated", "built"]
 """Nothing to do; only our own files were copied; made anew."""
@@ -71,8 +73,25 @@ def variant_for(engine: EngineFolder, driver: str | None = None) -> str:
 
 
 def environment_folder(name: str, places: Places) -> Path:
-    """Where the environment of the engine ``name`` is, or would be."""
+    """Where the environment of the engine ``name`` is made."""
     return places.environments / name
+
+
+def environment_used(engine: EngineFolder, places: Places) -> Path:
+    """The environment that is used: one made here for this version of Ondam, else what its bundle brought."""
+    own, brought = environment_folder(engine.name, places), _brought(engine.name)
+    if brought is None:
+        return own
+    stamp = Stamp.read(own)
+    if stamp is None or stamp.variant not in engine.manifest.environment.locks:
+        return brought
+    return own if stamp == Stamp.wanted(engine, stamp.variant) else brought
+
+
+def _brought(name: str) -> Path | None:
+    version = carried()
+    root = None if version is None else version / "environments" / name
+    return root if root is not None and Stamp.read(root) is not None else None
 
 
 def installed(engine: EngineFolder, places: Places, variant: str | None = None) -> Home:
@@ -81,20 +100,26 @@ def installed(engine: EngineFolder, places: Places, variant: str | None = None) 
     Raises EngineError ``engine_not_built``, or ``engine_other_variant`` when it was built for another
     ``variant`` than the plan's.
     """
-    root = environment_folder(engine.name, places)
+    root = environment_used(engine, places)
     home = _home(root, engine.name)
-    stamp = Stamp.read(root)
+    stamp = _made_from(root, engine.name)
     # The folder is elsewhere when the environment was made for another version of Python.
     if stamp is None or not home.folder.is_dir():
         raise EngineError("engine_not_built", engine=engine.name, path=root)
     if variant not in (None, stamp.variant):
         raise EngineError("engine_other_variant", engine=engine.name, built=stamp.variant, wanted=variant)
+    refuse_changed(engine, home, stamp)
     return home
 
 
 def is_current(engine: EngineFolder, variant: str, places: Places) -> bool:
     """Whether ``build`` would find nothing to do."""
-    return Stamp.read(environment_folder(engine.name, places)) == Stamp.wanted(engine, variant)
+    root, wanted = environment_used(engine, places), Stamp.wanted(engine, variant)
+    found = _made_from(root, engine.name)
+    if found is not None and root == _brought(engine.name):
+        # Whole since the bundle was installed; that the system's Python was updated since does not unmake it.
+        return (found.variant, found.source) == (wanted.variant, wanted.source)
+    return found == wanted
 
 
 def build(
@@ -105,13 +130,42 @@ def build(
     registry: Mirrors,
     progress: Progress,
     log: Path,
+    wheels: Path | None = None,
 ) -> Outcome:
     """Make the environment, or bring it up to date. uv's and the compiler's output go to ``log``.
 
+    ``wheels``: a list of wheels in the place of the engine's locks, as a bundle has it: nothing is compiled.
+
     Blocks; two builders of one engine wait for each other. When interrupted, the old environment is still
-    there whole, or the next call begins anew. Raises EngineError ``engine_build_failed``, which names the
-    log.
+    there whole, or the next call begins anew. Raises EngineError: ``engine_build_failed``, which names the
+    log, ``engine_environment_unwritable``.
     """
+    with _told(engine.name, places):
+        return _build(engine, variant, places, registry, progress, log, wheels)
+
+
+@contextlib.contextmanager
+def _told(name: str, places: Places) -> Iterator[None]:
+    """No right to write there, no room, a folder in the place of a file: told as an EngineError."""
+    try:
+        yield
+    except OSError as error:
+        path = error.filename or environment_folder(name, places)
+        facts = {"engine": name, "path": path, "reason": error.strerror or str(error)}
+        raise EngineError("engine_environment_unwritable", **facts) from error
+
+
+def _build(
+    engine: EngineFolder,
+    variant: str,
+    places: Places,
+    registry: Mirrors,
+    progress: Progress,
+    log: Path,
+    wheels: Path | None,
+) -> Outcome:
+    if environment_used(engine, places) == _brought(engine.name) and is_current(engine, variant, places):
+        return "current"
     root = environment_folder(engine.name, places)
     places.environments.mkdir(parents=True, exist_ok=True)
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +176,7 @@ def build(
         except filelock.Timeout:
             progress.step(text("build_waits", reader_language()))
             held.enter_context(lock.acquire())
-        wanted, found = Stamp.wanted(engine, variant), Stamp.read(root)
+        wanted, found = Stamp.wanted(engine, variant), _made_from(root, engine.name)
         if found == wanted:
             return "current"
         if found is not None and found.packages == wanted.packages:
@@ -132,6 +186,9 @@ def build(
             wanted.write(root)
             return "updated"
         fresh = places.environments / f".{engine.name}.building"
+        if _made_from(fresh, engine.name) == wanted:
+            _swap(fresh, root)  # the last build ended after the last thing that is written
+            return "built"
         _remove(fresh)
         with log.open("w", encoding="utf-8") as output:
             mirrors = {**registry.uv_environment(), "UV_PYTHON_DOWNLOADS": "never"}
@@ -140,6 +197,7 @@ def build(
                 variant,
                 fresh,
                 lambda env: _Uv(engine.name, root.parent, {**env, **mirrors}, progress, output, log),
+                wheels,
             )
         _copy_sources(engine, fresh)
         wanted.write(fresh)
@@ -148,12 +206,13 @@ def build(
 
 
 def remove(name: str, places: Places) -> bool:
-    """Remove the environment. Returns whether there was one."""
+    """Remove the environment. Returns whether there was one. Raises EngineError where it may not be."""
     root = environment_folder(name, places)
     with (
+        _told(name, places),
         filelock.FileLock(places.environments / f".{name}.lock")
         if root.exists()
-        else contextlib.nullcontext()
+        else contextlib.nullcontext(),
     ):
         existed = root.exists()
         _remove(root)
@@ -208,14 +267,18 @@ class _Uv:
 
 
 def _install(
-    engine: EngineFolder, variant: str, root: Path, uv_for: Callable[[Mapping[str, str]], _Uv]
+    engine: EngineFolder,
+    variant: str,
+    root: Path,
+    uv_for: Callable[[Mapping[str, str]], _Uv],
+    wheels: Path | None,
 ) -> None:
     ours = {name: value for name, value in os.environ.items() if name not in FOREIGN}
     # The user's own CMAKE_ARGS win over the manifest's.
     run = uv_for({**engine.manifest.environment.build_env, **ours})
     run.progress.step(text("build_begins", reader_language()))
     run("venv", "--quiet", "--no-project", "--relocatable", "--python", sys.executable, str(root))
-    files = locks(engine, variant)
+    files = locks(engine, variant) if wheels is None else [wheels]
     compiled = len(files) > 1
     python = str(_home(root, engine.name).python)
     # A lock names everything. What it leaves out of a package's wishes is left out on purpose: a package that
@@ -258,17 +321,24 @@ def _home(root: Path, name: str) -> Home:
     return Home(python, root / "lib" / version / "site-packages" / "ondam_engines" / name)
 
 
+def _made_from(root: Path, name: str) -> Stamp | None:
+    """What it was made from; None where it is not whole, also where the Python that it points to is gone."""
+    return Stamp.read(root) if _home(root, name).python.exists() else None
+
+
 def _swap(fresh: Path, root: Path) -> None:
     old = root.with_name(f".{root.name}.old")
     _remove(old)
-    if root.exists():
+    if root.exists() or root.is_symlink():
         root.rename(old)
     fresh.rename(root)
     _remove(old)
 
 
 def _remove(path: Path) -> None:
-    if path.exists():
+    if path.is_symlink() or path.is_file():
+        path.unlink()  # somebody put it elsewhere: what is there is theirs
+    elif path.exists():
         shutil.rmtree(path)
 
 

@@ -6,6 +6,7 @@ Nothing is ever ended on the strength of a process id alone, for ids are used ag
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,9 +20,9 @@ DAEMON = "ONDAM_DAEMON"
 ENGINE = "ONDAM_ENGINE"
 """Which engine it is."""
 
-SAME_BIRTH_S = 2.0
-"""Two readings of one process's birth differ when the clock was set in between; two births of one id hardly
-fall so close together."""
+SAME_BIRTH_S = 0.5
+"""Two readings of one process's birth differ by a rounding; two births of one id hardly fall so close
+together."""
 
 LOOK_AGAIN_S = 0.02
 
@@ -32,12 +33,12 @@ class Identity:
 
     pid: int
     born: float
-    """Seconds since the epoch."""
+    """Seconds since the machine was started; elsewhere than on Linux since the epoch."""
 
     @classmethod
     def of(cls, pid: int) -> Identity:
         """The process with this id now. Raises psutil.NoSuchProcess."""
-        return cls(pid, psutil.Process(pid).create_time())
+        return cls(pid, _born(pid))
 
     @classmethod
     def parse(cls, text: str) -> Identity | None:
@@ -55,10 +56,9 @@ class Identity:
     def alive(self) -> bool:
         """It still runs (a zombie does not)."""
         try:
-            process = psutil.Process(self.pid)
             return (
-                abs(process.create_time() - self.born) < SAME_BIRTH_S
-                and process.status() != psutil.STATUS_ZOMBIE
+                abs(_born(self.pid) - self.born) < SAME_BIRTH_S
+                and psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE
             )
         except psutil.NoSuchProcess:
             return False
@@ -130,9 +130,17 @@ def end(find: Callable[[], list[psutil.Process]], within_s: float) -> list[psuti
         time.sleep(LOOK_AGAIN_S)
 
 
+def _born(pid: int) -> float:
+    """On Linux since the machine was started: psutil adds when that was, as the clock has it now, and whoever
+    sets the clock would make every process another. Raises psutil.Error.
+    """
+    born = psutil.Process(pid).create_time()
+    return born - psutil.boot_time() if sys.platform == "linux" else born
+
+
 def _stranger_has(leader: Identity) -> bool:
     try:
-        return abs(psutil.Process(leader.pid).create_time() - leader.born) >= SAME_BIRTH_S
+        return abs(_born(leader.pid) - leader.born) >= SAME_BIRTH_S
     except psutil.NoSuchProcess:
         return False
     except psutil.AccessDenied:

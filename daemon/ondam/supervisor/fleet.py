@@ -12,7 +12,7 @@ from functools import partial
 
 from ondam.config import SupervisorConfig
 from ondam.errors import EngineError
-from ondam.places import Places
+from ondam.places import BERTHS, Places
 from ondam.planner.plan import OutsideEngine, Plan, PlannedEngine
 from ondam.supervisor.clock import Clock, MonotonicClock
 from ondam.supervisor.crew import Crew
@@ -32,9 +32,6 @@ Subscriber = Callable[[Change], None]
 
 KEPT_CREWS = 4
 """Turns that are still under way belong to one of the last two."""
-
-BERTHS = ("", "-b")
-"""What the names of an engine's files end in: two of one engine may run side by side while one takes over."""
 
 
 class Fleet:

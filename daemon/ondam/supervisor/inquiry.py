@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import aiohttp
 
@@ -18,6 +18,13 @@ from ondam.supervisor.readiness import http
 
 LARGEST = 1024 * 1024
 """Bytes of one answer. vLLM's metrics are some 50 kB."""
+
+LONGEST_NAME = 300
+MOST_MODELS = 1000
+"""Of what a server says that it has. They go into the status."""
+
+MOST_DIGITS = 15
+COUNT = re.compile(rf"[0-9]{{1,{MOST_DIGITS}}}")
 
 CACHE = re.compile(r"^vllm:cache_config_info\{(?P<labels>.*)\} ", re.MULTILINE)
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
@@ -65,7 +72,7 @@ async def inquire(address: str, model: str, known: Told | None = None) -> Told:
         data = models.get("data")
         cards = [card for card in data if isinstance(card, dict)] if isinstance(data, list) else []
         told = Told(
-            models=tuple(name for card in cards if isinstance(name := card.get("id"), str)),
+            models=tuple(name for card in cards[:MOST_MODELS] if _shown(name := card.get("id"))),
             context_length=_context(cards, model),
             healthy={200: True, 500: False, 503: False}.get(health),
         )
@@ -75,9 +82,9 @@ async def inquire(address: str, model: str, known: Told | None = None) -> Told:
         cache = cache_config(await _text(session, f"{base}/metrics"))
     return replace(
         told,
-        version=said if isinstance(said := version.get("version"), str) else None,
-        kv_dtype=None if (kind := cache.get("cache_dtype")) in {None, "auto"} else kind,
-        kv_blocks=int(blocks) if (blocks := cache.get("num_gpu_blocks", "")).isdecimal() else None,
+        version=said if _shown(said := version.get("version")) else None,
+        kv_dtype=kind if _shown(kind := cache.get("cache_dtype")) and kind != "auto" else None,
+        kv_blocks=int(blocks) if COUNT.fullmatch(blocks := cache.get("num_gpu_blocks", "")) else None,
     )
 
 
@@ -87,10 +94,17 @@ def cache_config(metrics: str) -> Mapping[str, str]:
     return dict(LABEL.findall(found["labels"])) if found else {}
 
 
+def _shown(text: object) -> TypeGuard[str]:
+    """Whether it is a name that a person can be shown."""
+    return isinstance(text, str) and 0 < len(text) <= LONGEST_NAME and text.isprintable()
+
+
 def _context(cards: list[dict[str, Json]], model: str) -> int | None:
     asked = [card for card in cards if card.get("id") == model] or (cards if not model else [])
     length = asked[0].get("max_model_len") if asked else None
-    return length if isinstance(length, int) and not isinstance(length, bool) and length > 0 else None
+    if not isinstance(length, int) or isinstance(length, bool):
+        return None
+    return length if 0 < length < 10**MOST_DIGITS else None
 
 
 async def _status(session: aiohttp.ClientSession, url: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import signal
@@ -12,17 +13,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from ondam.config import SupervisorConfig
-from ondam.errors import EngineError
+from ondam.errors import EngineError, ModelError
 from ondam.messages import Phrase, Phrases, message
+from ondam.models.pickles import refuse_pickles
 from ondam.places import Places
 from ondam.planner.plan import PlannedEngine
 from ondam.supervisor import restart
 from ondam.supervisor.clock import Clock, within
 from ondam.supervisor.comparison import differences, worse
 from ondam.supervisor.family import Identity
+from ondam.supervisor.isolation import Isolation, isolation_of
 from ondam.supervisor.launch import Home, launch
 from ondam.supervisor.log import Log
-from ondam.supervisor.manifest import EngineFolder
+from ondam.supervisor.manifest import EngineFolder, comes_with_ondam
 from ondam.supervisor.process import EngineProcess
 from ondam.supervisor.readiness import NotYet, ask, ping
 from ondam.supervisor.report import read_report
@@ -41,6 +44,12 @@ has answered. Later than this, it reports nothing."""
 STALLED_S = 1.0
 """A ping overdue by more than this was not watched: the daemon was stopped, or the machine slept."""
 
+SHORT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})
+"""What the machine says when it has no room for one more file, process or byte."""
+
+LEAST_ROOM = 64 * 1024
+"""Bytes that must be free where an engine puts its report and its socket."""
+
 _log = logging.getLogger(__name__)
 
 Tell = Callable[["Keeper", Fault | None], None]
@@ -52,6 +61,23 @@ class End:
 
     how: restart.Ending
     fault: Fault
+
+
+def signal_name(number: int) -> str:
+    """Those for real time have none but the first and the last."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _short(error: BaseException | None) -> bool:
+    """Whether the machine had no room. Looks behind what wraps it."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in SHORT:
+            return True
+        error = error.__cause__
+    return False
 
 
 class Keeper:
@@ -100,8 +126,11 @@ class Keeper:
         self._ready_at: float | None = None
         self._answered = 0
         self._unanswered = 0
+        self._ill = 0
         self._stuck = asyncio.Event()
+        self._most_mib = float("inf")
         self._rss_mib: float | None = None
+        self._isolation: Isolation | None = None
         self._report: dict[str, Any] | None = None
         self._report_read_ns = 0
         self._answer_faults: tuple[Fault, ...] = ()
@@ -110,14 +139,18 @@ class Keeper:
     def note_answer(self) -> None:
         """It has answered a request of the daemon's."""
         self._answered += 1
-        self._unanswered = 0
+        self._unanswered = self._ill = 0
 
     def note_failure(self, code: str) -> None:
-        """A request of the daemon's has failed with ``code``. Ends a ready engine that answers no more."""
+        """A request of the daemon's has failed with ``code``.
+
+        Ends a ready engine that answers no more, or only what is no answer.
+        """
         if self.state != "ready":
             return  # asked of the process before this one
         self._unanswered = restart.unanswered(self._unanswered, code)
-        if self._unanswered >= restart.UNANSWERED_LIMIT:
+        self._ill = restart.ill(self._ill, code)
+        if self._unanswered >= restart.UNANSWERED_LIMIT or self._ill >= restart.ILL_LIMIT:
             self._stuck.set()
 
     def status(self) -> EngineStatus:
@@ -137,6 +170,7 @@ class Keeper:
             policy=planned.policy,
             fit=self._fit(),
             rss_mib=self._rss_mib,
+            isolation=self._isolation,
             restarts=self.restarts,
             uptime_s=0.0 if self._started_at is None else now - self._started_at,
             ready_s=0.0 if self._ready_at is None else now - self._ready_at,
@@ -172,14 +206,20 @@ class Keeper:
                 try:
                     end, ready_s = await self._live()
                 except EngineError as error:
-                    # Not built, no weights, refused: the same again would come to the same.
-                    self._fail(Fault(error.code, error.facts))
-                    return
+                    fault = Fault(error.code, error.facts)
+                    if not _short(error.__cause__):
+                        # Not built, no weights, refused: the same again would come to the same.
+                        self._fail(fault)
+                        return
+                    self._ended, end, ready_s = fault, End("short", fault), 0.0
                 except OSError as error:
-                    # A full disk, a folder that somebody removed under us.
                     facts = {"engine": self.planned.engine, "reason": str(error)}
-                    self._fail(Fault("engine_not_started", facts))
-                    return
+                    fault = Fault("engine_not_started", facts)
+                    if not _short(error):
+                        # A folder that somebody removed under us.
+                        self._fail(fault)
+                        return
+                    self._ended, end, ready_s = fault, End("short", fault), 0.0
                 match restart.ended(policy, past, end.how, ready_s, self._clock.now()):
                     case restart.Again(wait_s, past):
                         self.restarts += 1
@@ -201,6 +241,11 @@ class Keeper:
         if self.planned.model_path is not None and not self.planned.model_path.exists():
             facts = {"engine": self.planned.engine, "path": self.planned.model_path}
             raise EngineError("engine_model_missing", **facts)
+        if self.planned.model_path is not None:
+            try:
+                refuse_pickles(self.planned.model_path)
+            except ModelError as error:
+                raise EngineError(error.code, **error.facts) from error
         return home
 
     async def _live(self) -> tuple[End, float]:
@@ -217,6 +262,7 @@ class Keeper:
             places=self._places,
             daemon=self._daemon,
             environ=os.environ,
+            isolated=self._config.isolation != "off",
             berth=self.berth,
         )
         self._started_at = self._clock.now()
@@ -234,7 +280,17 @@ class Keeper:
             await self._bury(process)
             self._process = self._started_at = self._rss_mib = None
         self._log.note(end.fault.code)
+        if end.how == "died" and not ready_s and not self._room():
+            end = End("short", end.fault)
         return end, ready_s
+
+    def _room(self) -> bool:
+        """Whether an engine that starts now can write what it has to."""
+        try:
+            found = os.statvfs(self._places.runtime)
+        except OSError:
+            return True  # not there: that is another fault, and told as such
+        return found.f_bavail * found.f_frsize >= LEAST_ROOM
 
     async def _unless_it_ends(self, process: EngineProcess, serving: Coroutine[Any, Any, End]) -> End:
         life, service = asyncio.ensure_future(process.wait()), asyncio.ensure_future(serving)
@@ -287,25 +343,41 @@ class Keeper:
         if self._report is not None and not self._report_faults:
             self._before = self._report
         assert self._process is not None
+        self._isolation = isolation_of(self._process.pid) or Isolation("open")
+        self._refuse_if_open()
         self._rss_mib = await self._process.memory_mib()
+        needs_mib = await asyncio.to_thread(self._needs_mib)
+        self._most_mib = restart.most_mib(self._rss_mib, needs_mib, self._config.leak_mib)
         self._ready_at = self._clock.now()
         self._ended = None
+        kept = self._config.keep_output
+        # From now on it is asked what people say.
+        if kept == "none" or (kept == "own" and not comes_with_ondam(self._engine)):
+            self._log.hush()
         self._become("ready", self._for_user("engine_back") if self.restarts else None)
         for fault in self._faults():
             self._become("ready", fault)
         return None
 
     async def _watch(self, process: EngineProcess) -> End:
+        answered = self._answered
         while True:
             with contextlib.suppress(TimeoutError):  # the usual: nothing was wrong until the next ping
                 await within(self._clock, self._config.ping_every_s, self._stuck.wait())
             if self._stuck.is_set():
-                facts = {"engine": self.planned.engine, "requests": self._unanswered}
-                return End("hung", Fault("engine_stuck", facts))
+                stuck = self._unanswered >= restart.UNANSWERED_LIMIT
+                facts = {
+                    "engine": self.planned.engine,
+                    "requests": self._unanswered if stuck else self._ill,
+                }
+                return End("hung", Fault("engine_stuck" if stuck else "engine_ill", facts))
             if not await self._responds():
                 facts = {"engine": self.planned.engine, "seconds": f"{self._config.ping_timeout_s:g}"}
                 return End("hung", Fault("engine_hung", facts))
-            self._rss_mib = await process.memory_mib()
+            self._rss_mib = await process.memory_mib() or self._rss_mib
+            if (leak := self._leak(answered)) is not None:
+                return End("hung", leak)
+            answered = self._answered
             before = self._report_faults
             if self._read_report():
                 self._refuse_if_required()
@@ -313,7 +385,7 @@ class Keeper:
                     self._become("ready", fault)
 
     async def _responds(self) -> bool:
-        """Whether it answers a ping in time."""
+        """Whether it answers a ping in time. While the daemon itself may open no file nobody can say."""
         protocol, timeout_s = self._engine.manifest.protocol, self._config.ping_timeout_s
         since = self._clock.now()
         while True:
@@ -325,23 +397,49 @@ class Keeper:
                 if self._clock.now() - since < timeout_s + STALLED_S:
                     return False
                 since = self._clock.now()
-            except (NotYet, EngineError):
-                pass  # a closed socket or a broken answer: asked again until the time is up
+            except NotYet as error:
+                if _short(error.__cause__):
+                    since = self._clock.now()
+            except EngineError:
+                pass  # a broken answer: asked again until the time is up, as with a closed socket
             if left <= 0:
                 return False
             await self._clock.sleep(LOOK_EVERY_S)
 
+    def _leak(self, answered: int) -> Fault | None:
+        """It takes far more memory than it should. ``answered``: how often it had when last looked at.
+
+        One that is being used is ended only when it takes as much again.
+        """
+        rss_mib = self._rss_mib or 0.0
+        if rss_mib <= self._most_mib or (self._answered != answered and rss_mib <= 2 * self._most_mib):
+            return None
+        return Fault(
+            "engine_leaks",
+            {"engine": self.planned.engine, "mib": round(rss_mib), "most": round(self._most_mib)},
+        )
+
+    def _needs_mib(self) -> float:
+        """What it may take by its plan: its weights may be mapped, and come into memory little by little."""
+        planned, path = self.planned, self.planned.model_path
+        files = [] if path is None else [path] if path.is_file() else list(path.rglob("*"))
+        weights_mib = sum(file.stat().st_size for file in files if file.is_file()) / 2**20
+        return max(self._engine.manifest.needs.memory_mib, planned.memory_gib * 1024) + weights_mib
+
     async def _await_report(self) -> None:
-        """Until it is there, for a moment: the engine has answered."""
+        """Until it is there and whole, for a moment: the engine has answered."""
         until = self._clock.now() + REPORT_WITHIN_S
-        while not self._report_path.exists() and self._clock.now() < until:
+        while self._clock.now() < until:
+            with contextlib.suppress(EngineError):  # not there yet, or half-written: told if it stays so
+                read_report(self._report_path, self.planned.engine)
+                return
             await self._clock.sleep(LOOK_EVERY_S)
 
     def _read_report(self) -> bool:
         """Read the report if it is new. Returns whether it was."""
         try:
             written_ns = self._report_path.stat().st_mtime_ns
-        except FileNotFoundError:
+        except OSError:
             written_ns = -1  # told below, by the reading
         if written_ns == self._report_read_ns:
             return False
@@ -370,6 +468,10 @@ class Keeper:
             reasons = Phrases(tuple(Phrase(fault.code, **fault.facts) for fault in found), between=" ")
             raise EngineError("engine_refused_by_plan", engine=self.planned.engine, reason=reasons)
 
+    def _refuse_if_open(self) -> None:
+        if self._config.isolation == "require" and not (self._isolation or Isolation("open")).closed:
+            raise EngineError("engine_not_isolated", engine=self.planned.engine)
+
     async def _bury(self, process: EngineProcess) -> None:
         stopping = asyncio.ensure_future(process.stop(self._config.stop_timeout_s))
         interrupted: asyncio.CancelledError | None = None
@@ -388,7 +490,7 @@ class Keeper:
 
     def _exit(self, status: int) -> End:
         if status < 0:
-            facts = {"engine": self.planned.engine, "signal": signal.Signals(-status).name}
+            facts = {"engine": self.planned.engine, "signal": signal_name(-status)}
             return End("died", Fault("engine_killed", facts))
         return End("died", Fault("engine_exited", {"engine": self.planned.engine, "status": status}))
 
@@ -403,6 +505,13 @@ class Keeper:
 
     def _become(self, state: EngineState, fault: Fault | None = None) -> None:
         if state != self.state or fault:
-            _log.info("%s: %s%s", self.planned.engine, state, f" ({fault.code})" if fault else "")
+            told = {"engine": self.planned.engine, "stage": self.planned.stage, "state": state}
+            _log.info(
+                "%s: %s%s",
+                self.planned.engine,
+                state,
+                f" ({fault.code})" if fault else "",
+                extra={"fields": {**told, "code": fault.code} if fault else told},
+            )
         self.state = state
         self._tell(self, fault)

@@ -13,20 +13,8 @@ from ondam.places import Places
 from ondam.planner.plan import PlannedEngine
 from ondam.supervisor.family import DAEMON, ENGINE, INSTANCE, Identity
 from ondam.supervisor.manifest import Manifest
+from ondam.supervisor.offline import handed_on, offline
 from ondam.supervisor.process import Launch
-
-OFFLINE = {
-    "HF_HUB_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_DATASETS_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "DO_NOT_TRACK": "1",
-    "ANONYMIZED_TELEMETRY": "False",
-    "VLLM_NO_USAGE_STATS": "1",
-    "GRADIO_ANALYTICS_ENABLED": "False",
-    "ORT_DISABLE_TELEMETRY": "1",
-}
-"""No hub, no telemetry: what the libraries that engines are made of look at."""
 
 STRANGE_PATHS = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "LD_PRELOAD")
 """Not handed on: each would put something else before the engine's own environment."""
@@ -58,9 +46,11 @@ def launch(
     places: Places,
     daemon: Identity,
     environ: Mapping[str, str],
+    isolated: bool,
     berth: str = "",
 ) -> Launch:
     """How ``planned`` is started. ``environ``: the daemon's own variables, which it inherits in part.
+    ``isolated``: with the network that its manifest names, and no other (``supervisor.isolation``).
     ``berth``: what the names of its files end in, and its mark.
 
     Raises EngineError on a placeholder that does not exist.
@@ -93,8 +83,8 @@ def launch(
     marks = {INSTANCE: places.runtime.name, DAEMON: str(daemon), ENGINE: name}
     threads = str(planned.threads)
     env = {
-        **{name: text for name, text in environ.items() if name not in STRANGE_PATHS},
-        **OFFLINE,
+        **{name: text for name, text in handed_on(environ).items() if name not in STRANGE_PATHS},
+        **offline(),
         **BUS_ORDER,
         "PYTHONNOUSERSITE": "1",
         "PYTHONUNBUFFERED": "1",
@@ -113,4 +103,5 @@ def launch(
         marks=marks,
         folder=home.folder,
         pidfile=places.runtime / f"engine-{name}.pid",
+        network=manifest.launch.network if isolated else "open",
     )

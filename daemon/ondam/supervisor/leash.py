@@ -8,6 +8,9 @@ Two traps. The signal is sent when the *thread* that started the process ends, s
 event loop's thread, never from a worker. And a parent that died before the call is not noticed by it: hence
 the look at the parent's id afterwards.
 
+It also takes the engine's network away (``airlock``): what a process does to itself before it becomes
+another cannot be forgotten, and costs nothing afterwards.
+
 Run with ``-I -S``: nothing but the standard library, 20 ms.
 """
 
@@ -17,6 +20,10 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ondam.supervisor.airlock import Network
 
 PR_SET_PDEATHSIG = 1
 """linux/prctl.h."""
@@ -25,18 +32,20 @@ ORPHANED = 125
 """Exit status when the parent was gone already."""
 
 
-def leashed(command: Sequence[str]) -> list[str]:
-    """``command``, made to die with this process."""
+def leashed(command: Sequence[str], network: Network = "open") -> list[str]:
+    """``command``, made to die with this process, with no more than ``network``."""
     if sys.platform != "linux":
         return list(command)
-    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), network, *command]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Take the leash and become the command. Returns only when that failed."""
     import ctypes
 
-    parent, *command = arguments
+    parent, network, *command = arguments
+    if network != "open":
+        cut_off(network)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         print(f"ondam: no leash: {os.strerror(ctypes.get_errno())}", file=sys.stderr)
@@ -51,6 +60,21 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         print(f"ondam: {command[0]}: {error.strerror}", file=sys.stderr)
         return 127 if isinstance(error, FileNotFoundError) else 126
+
+
+def cut_off(network: str) -> None:
+    """Take this process's network away, and write into its environment how.
+
+    Before the signal is asked for: the kernel forgets that when a process changes what it may do.
+    """
+    # Found beside this file: a script that is run with -I has nothing of ours on its path.
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("airlock", __file__.replace("leash.py", "airlock.py"))
+    assert spec is not None and spec.loader is not None
+    airlock = module_from_spec(spec)
+    spec.loader.exec_module(airlock)
+    os.environ[airlock.VARIABLE] = " ".join((network, *airlock.isolate(network)))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 import time
+from contextlib import suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -36,6 +37,8 @@ class Log:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
+        self._hushed = threading.Event()
+        """Of the process that was started last."""
         self._file = _File(path, maxBytes=FILE_BYTES, backupCount=KEPT, encoding="utf-8", delay=True)
 
     def note(self, text: str) -> None:
@@ -43,26 +46,40 @@ class Log:
         now = time.strftime("%Y-%m-%d %H:%M:%S%z")
         self._write(f"--- {now} ondam: {text}\n")
 
+    def hush(self) -> None:
+        """Leave out what the engine says from now on, to its last word; how much it was is written then."""
+        self._hushed.set()
+
     def pipe(self) -> int:
         """A descriptor for an engine to write to; close it in the daemon once the engine has it."""
         reading, writing = os.pipe()
+        self._hushed = hushed = threading.Event()
         # A daemon thread: it ends when the last process that holds the pipe does, which is made sure of
         # elsewhere.
         threading.Thread(
-            target=self._drain, args=(reading,), name=f"log-{self.path.stem}", daemon=True
+            target=self._drain, args=(reading, hushed), name=f"log-{self.path.stem}", daemon=True
         ).start()
         return writing
 
     def close(self) -> None:
         """Let go of the file; it is opened again by what is still written."""
-        self._file.close()
+        with suppress(
+            OSError
+        ):  # a full disk: what it could not take is lost, and the engine has ended all the same
+            self._file.close()
 
-    def _drain(self, reading: int) -> None:
+    def _drain(self, reading: int, hushed: threading.Event) -> None:
+        left_out = 0
         with os.fdopen(reading, "rb", buffering=0) as pipe:
             while chunk := pipe.read(CHUNK):
-                self._write(chunk.decode("utf-8", "replace"))
+                if hushed.is_set():
+                    left_out += len(chunk)
+                else:
+                    self._write(chunk.decode("utf-8", "replace"))
                 if len(chunk) == CHUNK:
                     time.sleep(FLOOD_PAUSE_S)
+        if left_out:
+            self.note(f"{left_out} bytes of its output were left out (supervisor.keep_output)")
 
     def _write(self, text: str) -> None:
         # handle() takes the handler's lock; two starts of an engine may overlap by a moment.

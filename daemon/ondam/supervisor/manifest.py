@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
+from ondam.config.schema import Table, check, read_toml
 from ondam.errors import ConfigError
 from ondam.models.card import ModelCard
-from ondam.schema import Table, check, read_toml
 
 MANIFEST = "engine.toml"
 
@@ -27,6 +27,8 @@ class Launch(Table):
     """One job in a process of its own, stdin to stdout, for ``ondam bench --cold``; see docs/engines.md."""
     warm: list[str] = pydantic.Field(default=[])
     """What is computed once for this machine, for ``ondam engines warm``; see docs/engines.md."""
+    network: Literal["none", "loopback"] = "none"
+    """What it is let have: no network at all, or a loopback between its own processes."""
     env: dict[str, str] = pydantic.Field(default={})
 
 
@@ -42,6 +44,10 @@ class Environment(Table):
     build_env: dict[str, str] = pydantic.Field(default={})
     """Set while building (``CMAKE_ARGS``); the user's own environment wins."""
     needs_compiler: bool = False
+    portable_env: dict[str, str] = pydantic.Field(default={})
+    """Laid over ``build_env`` where it is compiled for another machine (``ondam bundle create``)."""
+    portable_flags: list[str] = pydantic.Field(default=[])
+    """What an x86-64 processor must have to run what was compiled so, as /proc/cpuinfo names it."""
 
 
 class Readiness(Table):
@@ -143,8 +149,17 @@ def find_engines(roots: Iterable[Path]) -> dict[str, EngineFolder]:
     return found
 
 
+def comes_with_ondam(engine: EngineFolder) -> bool:
+    """Whether it is one of ours, of which it is known what it prints."""
+    return engine.path.parent.resolve() in {root.resolve() for root in _own_roots()}
+
+
 def engine_roots(user_engines: Path) -> list[Path]:
     """Where engines are looked for: the package, the user's data folder, the machine's."""
+    return [*_own_roots(), user_engines, Path("/etc/ondam/engines")]
+
+
+def _own_roots() -> list[Path]:
     import ondam_engines
 
-    return [*map(Path, ondam_engines.__path__), user_engines, Path("/etc/ondam/engines")]
+    return [*map(Path, ondam_engines.__path__)]

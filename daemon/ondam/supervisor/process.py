@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from ondam.errors import EngineError
+from ondam.supervisor.airlock import Network
 from ondam.supervisor.family import Identity, end, relatives
 from ondam.supervisor.leash import leashed
 from ondam.supervisor.log import Log
@@ -35,6 +36,8 @@ class Launch:
     folder: Path
     """Working directory."""
     pidfile: Path
+    network: Network = "none"
+    """What it is let have."""
 
 
 class EngineProcess:
@@ -54,7 +57,7 @@ class EngineProcess:
         output = log.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                *leashed(launch.command),
+                *leashed(launch.command, launch.network),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -138,6 +141,6 @@ def _memory_mib(identity: Identity) -> float:
         for process in (leader, *leader.children(recursive=True)):
             with contextlib.suppress(psutil.NoSuchProcess):
                 total += process.memory_info().rss
-    except psutil.Error:
+    except (psutil.Error, OSError):  # gone; or no descriptor is left to look with
         return 0.0
     return round(total / 2**20, 1)

@@ -6,6 +6,7 @@ import contextlib
 import math
 from array import array
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import aiohttp
@@ -16,6 +17,7 @@ from wyoming.ping import Ping, Pong
 from wyoming.tts import Synthesize, SynthesizeVoice
 
 from ondam.clients.address import speech_address
+from ondam.clients.json_text import json_object, one_line
 from ondam.clients.wyoming_frames import AUDIO_CHUNK, AUDIO_START, AUDIO_STOP, LONGEST_LINE, Frames
 from ondam.errors import EngineError
 from ondam.supervisor.status import Fault
@@ -33,6 +35,9 @@ TONE_HZ = 220
 FORMAT = {"rate": HEARING_RATE_HZ, "width": 2, "channels": 1}
 
 OPENER = "<think"
+
+LARGEST = 1024 * 1024
+"""Bytes of an answer of ``ANSWER_TOKENS`` tokens."""
 
 
 class NotYet(Exception):
@@ -66,7 +71,7 @@ async def ask(address: str, protocol: str, stage: Stage, model: str, language: L
 async def ping(address: str, protocol: str) -> bool:
     """Whether it answers at all. Raises NotYet when nobody listens, EngineError. Waits without bound."""
     if protocol == "openai":
-        async with http(address) as (session, base), session.get(f"{base}/health") as response:
+        async with http(address) as (session, base), _get(session, f"{base}/health") as response:
             return response.status == 200
     return await _first(address, Ping().event()) == Pong().event().type
 
@@ -77,7 +82,11 @@ async def reachable(address: str, protocol: str) -> bool:
     Raises NotYet when nobody listens, EngineError for an answer that is none. Waits without bound.
     """
     if protocol == "openai":
-        async with http(address) as (session, base), session.get(f"{base}/v1/models") as response:
+        async with http(address) as (session, base), _get(session, f"{base}/v1/models") as response:
+            if 300 <= response.status < 400:
+                # Words go to the address that the user wrote, and to no other.
+                elsewhere = one_line(response.headers.get("Location", "?"))
+                raise _no_answer(address, f"HTTP {response.status}: {elsewhere}")
             return response.status < 500  # 401 and 404 are answers too
     await _first(address, Event("describe"))
     return True
@@ -136,10 +145,26 @@ async def http(address: str) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout()) as session:
         try:
             yield session, base
+        except aiohttp.ClientSSLError as error:
+            # Somebody listens; waiting makes no certificate valid.
+            raise _no_answer(address, one_line(str(error))) from error
         except aiohttp.ClientConnectorError as error:
             raise NotYet from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise _no_answer(address, str(error) or type(error).__name__) from error
+            raise _no_answer(address, one_line(str(error)) or type(error).__name__) from error
+
+
+def _get(session: aiohttp.ClientSession, url: str) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+    """Without following it anywhere: a server may send on to a host that nobody wrote down."""
+    return session.get(url, allow_redirects=False)
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    """At most ``LARGEST`` bytes, or one packet more."""
+    body = b""
+    while len(body) < LARGEST and (more := await response.content.readany()):
+        body += more
+    return body
 
 
 async def _chat(address: str, model: str, language: Language) -> tuple[Fault, ...]:
@@ -152,15 +177,18 @@ async def _chat(address: str, model: str, language: Language) -> tuple[Fault, ..
         "chat_template_kwargs": {"enable_thinking": False},
     }
     async with http(address) as (session, base):
-        async with session.get(f"{base}/health") as health:
+        async with _get(session, f"{base}/health") as health:
             if health.status != 200:
                 raise NotYet
-        async with session.post(f"{base}/v1/chat/completions", json=body) as response:
+        chat = f"{base}/v1/chat/completions"
+        async with session.post(chat, json=body, allow_redirects=False) as response:
             if response.status == 503:
                 raise NotYet
+            told = await _body(response)
             if response.status != 200:
-                raise _no_answer(address, f"HTTP {response.status}: {(await response.text())[:200]}")
-            answer = await response.json(content_type=None)
+                words = one_line(told.decode("utf-8", "replace"))
+                raise _no_answer(address, f"HTTP {response.status}: {words}")
+            answer = json_object(told)
     message = _message(answer)
     if message is None:
         raise _no_answer(address, "no message in the answer")

@@ -9,8 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Ending: TypeAlias = Literal["died", "hung", "slow"]
-"""Ended by itself or was killed from outside; answered no ping, or no request; was not ready in time."""
+Ending: TypeAlias = Literal["died", "hung", "slow", "short"]
+"""Ended by itself or was killed from outside; answered no ping, or no request; was not ready in time; the
+machine had no room for it (disk, memory, descriptors), which is no fault of the engine's: it is tried for as
+long as that lasts.
+"""
 
 HEALTHY_S = 10.0
 """Ready for so long, an engine has proved that it can serve. Two pings at the shipped setting."""
@@ -23,6 +26,24 @@ UNANSWERED = frozenset({"engine_silent", "llm_no_first_token", "llm_stalled"})
 
 UNANSWERED_LIMIT = 2
 """One may be a request too long for this machine. Pings tell nothing: they do not pass through the model."""
+
+ILL = frozenset(
+    {
+        "engine_broken_frame",
+        "engine_hung_up",
+        "engine_refused",
+        "llm_broken_answer",
+        "llm_cut_off",
+        "llm_failed",
+        "llm_gave_up",
+    }
+)
+"""Errors of a request that was answered with what is no answer. What a request is to blame for (it is too
+long, it was refused, it wants a tool) is not among them."""
+
+ILL_LIMIT = 3
+"""One may be a text that this engine cannot do. So many in a row: it answers nothing any more (no memory
+left, a broken session), and weights that are loaded anew may help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +64,8 @@ class Past:
     """When it was started, oldest first, since it last was in good health."""
     slow: int = 0
     """How many of the latest starts in a row were too slow."""
+    short: int = 0
+    """How many of the latest in a row found no room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +85,7 @@ class GiveUp:
 
 def started(past: Past, at: float) -> Past:
     """The past of an engine that is started now."""
-    return Past((*past.starts, at), past.slow)
+    return Past((*past.starts, at), past.slow, past.short)
 
 
 def ended(policy: Policy, past: Past, ending: Ending, ready_s: float, at: float) -> Again | GiveUp:
@@ -72,6 +95,11 @@ def ended(policy: Policy, past: Past, ending: Ending, ready_s: float, at: float)
         return Again(policy.first_s, Past())
     slow = past.slow + 1 if ending == "slow" else 0
     recent = tuple(start for start in past.starts if at - start < policy.window_s)
+    if ending == "short":
+        # Its start does not count: where there was no room nothing was tried.
+        return Again(
+            back_off(policy.first_s, policy.last_s, past.short), Past(recent[:-1], short=past.short + 1)
+        )
     if len(recent) >= policy.limit or slow >= SLOW_STARTS:
         return GiveUp(len(past.starts))
     return Again(back_off(policy.first_s, policy.last_s, max(len(recent) - 1, 0)), Past(recent, slow))
@@ -86,3 +114,14 @@ def back_off(first_s: float, last_s: float, before: int) -> float:
 def unanswered(before: int, code: str) -> int:
     """How many requests in a row were not answered, now that another has failed with ``code``."""
     return before + 1 if code in UNANSWERED else before
+
+
+def ill(before: int, code: str) -> int:
+    """How many requests in a row got what is no answer, now that another has failed with ``code``."""
+    return before + 1 if code in ILL else before
+
+
+def most_mib(ready_mib: float, needs_mib: float, headroom_mib: float) -> float:
+    """Memory from which an engine leaks: twice what it should take, by its first answer or by its plan, and
+    ``headroom_mib`` more. 0 of that: it may take what it likes."""
+    return 2 * max(ready_mib, needs_mib) + headroom_mib if headroom_mib else float("inf")

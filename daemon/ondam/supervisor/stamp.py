@@ -48,15 +48,16 @@ class Stamp:
             "locks": [hashlib.sha256(lock.read_bytes()).hexdigest() for lock in locks(engine, variant)],
             "build_env": environment.build_env,
         }
-        return cls(_hash(packages), _hash([*_files(kit()), *_files(engine.path)]), variant)
+        return cls(_hash(packages), source_of(kit(), engine.path), variant)
 
     @classmethod
     def read(cls, environment: Path) -> Stamp | None:
         """What it was made from; None when it is not there, or was not finished."""
         try:
             values = json.loads((environment / STAMP).read_text("utf-8"))
-            return cls(values["packages"], values["source"], values.get("variant", FIRST_VARIANT))
-        except (OSError, ValueError, KeyError, TypeError):
+            found = cls(values["packages"], values["source"], values.get("variant", FIRST_VARIANT))
+            return found if all(isinstance(value, str) for value in asdict(found).values()) else None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None  # half-built and not built are the same thing to everyone who asks
 
     def write(self, environment: Path) -> None:
@@ -69,7 +70,7 @@ class Stamp:
 def locks(engine: EngineFolder, variant: str) -> list[Path]:
     """The lock files of a variant in the order of installing: build tools first.
 
-    Raises EngineError when there is no such variant.
+    Raises EngineError when there is no such variant, or one of the files is gone.
     """
     environment = engine.manifest.environment
     if variant not in environment.locks:
@@ -80,7 +81,11 @@ def locks(engine: EngineFolder, variant: str) -> list[Path]:
             known=", ".join(environment.locks),
         )
     names = [environment.build_locks.get(variant), environment.locks[variant]]
-    return [engine.path / name for name in names if name is not None]
+    found = [engine.path / name for name in names if name is not None]
+    for path in found:
+        if not path.is_file():
+            raise EngineError("engine_lock_missing", engine=engine.name, path=path)
+    return found
 
 
 def kit() -> Path:
@@ -88,10 +93,16 @@ def kit() -> Path:
     return Path(str(resources.files("ondam_engines"))) / "kit"
 
 
-def _files(folder: Path) -> Iterator[list[str]]:
+def source_of(kit_folder: Path, engine_folder: Path) -> str:
+    """The hash of an engine's own program."""
+    return _hash([list(file) for folder in (kit_folder, engine_folder) for file in sources(folder)])
+
+
+def sources(folder: Path) -> Iterator[tuple[str, str]]:
+    """Every file that is copied, in order, with its hash."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not any(part in LEFT_OUT for part in path.parts):
-            yield [str(path.relative_to(folder)), hashlib.sha256(path.read_bytes()).hexdigest()]
+            yield str(path.relative_to(folder)), hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _hash(values: object) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ondam.messages import Phrase
+from ondam.supervisor.isolation import Isolation
 
 if TYPE_CHECKING:  # whoever reads a journal needs no planner
     from ondam.planner.plan import Policy
@@ -64,6 +65,8 @@ class EngineStatus:
     model_path: Path | None = None
     rss_mib: float | None = None
     """With everything it started; looked at with every ping."""
+    isolation: Isolation | None = None
+    """What keeps it from the network, looked at when it became ready. None: not yet, or not ours."""
     restarts: int = 0
     """How often it was launched again since the daemon began."""
     uptime_s: float = 0.0

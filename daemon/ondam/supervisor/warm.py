@@ -15,6 +15,7 @@ from ondam.planner.plan import PlannedEngine
 from ondam.supervisor.environment import Progress, installed
 from ondam.supervisor.family import Identity
 from ondam.supervisor.launch import launch
+from ondam.supervisor.leash import leashed
 from ondam.supervisor.manifest import EngineFolder
 
 STEP = re.compile(r"\[(\d+)/(\d+)\]\s*(.*)")
@@ -27,9 +28,16 @@ KEPT_LINES = 20
 
 
 def warm(
-    engine: EngineFolder, planned: PlannedEngine, places: Places, *, progress: Progress, log: Path
+    engine: EngineFolder,
+    planned: PlannedEngine,
+    places: Places,
+    *,
+    isolated: bool,
+    progress: Progress,
+    log: Path,
 ) -> None:
     """Run ``engine``'s ``launch.warm`` as ``planned`` and wait for its end. Its output goes to ``log``.
+    ``isolated``: as in ``launch``.
 
     Blocks, for minutes. Ctrl-C ends it; what it had made is made anew the next time. Raises EngineError
     ``engine_warm_failed`` with what it said last, ``engine_not_built`` without an environment.
@@ -43,13 +51,14 @@ def warm(
         places=places,
         daemon=Identity.of(os.getpid()),
         environ=os.environ,
+        isolated=isolated,
     )
     log.parent.mkdir(parents=True, exist_ok=True)
     end: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
     with (
         log.open("w", encoding="utf-8") as output,
         subprocess.Popen(
-            started.command,
+            leashed(started.command, started.network),
             cwd=started.folder,
             env=dict(started.env),
             stdin=subprocess.DEVNULL,

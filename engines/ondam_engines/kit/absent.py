@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -20,6 +21,15 @@ class Absent(ModuleType):
             raise ImportError(f"{self.__name__}.{name}: {self.__name__} is not part of this environment")
 
         return use
+
+
+def no_internet() -> None:
+    """Let urllib3, which Transformers imports, take IPv6 for absent.
+
+    It would make a socket and bind it to see, and an engine makes none: whoever proves that nothing goes out
+    is to find nothing. Call it before the package that imports them.
+    """
+    socket.has_ipv6 = False
 
 
 def absent(*names: str) -> None:

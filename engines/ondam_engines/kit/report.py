@@ -115,6 +115,8 @@ class Report:
     why: dict[str, str] = field(default_factory=dict)
     """Name of a field or of a session to why it is not what was asked for: one line, in English."""
     versions: dict[str, str] = field(default_factory=dict)
+    network: str | None = field(default_factory=lambda: os.environ.get("ONDAM_NETWORK"))
+    """What it was let have of a network, and what took the rest away; None where nobody did."""
     pid: int = field(default_factory=os.getpid)
     started_at: str = STARTED_AT
     schema: int = SCHEMA

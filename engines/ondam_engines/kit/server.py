@@ -21,6 +21,7 @@ from ondam_engines.kit.frames import read_frame
 from ondam_engines.kit.jobs import Job, Work, Worker
 from ondam_engines.kit.launch import Launch
 from ondam_engines.kit.limits import LIMITS, Limits, RequestError
+from ondam_engines.kit.quiet import be_quiet, quiet_loop
 from ondam_engines.kit.stale import clear_stale
 
 __all__ = ["LIMITS", "Intake", "Limits", "Server", "Service", "run"]
@@ -218,7 +219,7 @@ class _Connection:
 
     async def _part(self, error: RequestError) -> None:
         """Tell the client why. It may be sending still: closing at once would lose the error in a reset."""
-        _LOG.info("a client was refused: %s", error.text)
+        _LOG.info("a client was refused: %s", error.code)  # not its text, which may repeat the request
         await self._write(Error(error.text, error.code).event())
         self._writer.write_eof()
         if self._refusal is not None:
@@ -267,6 +268,10 @@ async def _live(launch: Launch, load: Callable[[Launch], Service]) -> int:
     await asyncio.wait([stopped, loading], return_when=asyncio.FIRST_COMPLETED)
     if not loading.done():
         return 0
+    if loading.exception() is None:
+        # Why it could not be loaded is wanted in full. From now on it is told what people say.
+        be_quiet()
+        quiet_loop(loop)
     try:
         server = Server(launch.socket, loading.result(), worker)
         await server.start()

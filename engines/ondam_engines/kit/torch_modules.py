@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from ondam_engines.kit import report
 from ondam_engines.kit.cancel import Cancel
+from ondam_engines.kit.launch import Launch
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -95,6 +97,44 @@ def placement(parts: Mapping[str, Module]) -> Placement:
 
 def _most_first(sizes: dict[str, int]) -> list[str]:
     return sorted(sizes, key=lambda name: (-sizes[name], name))
+
+
+def eager_report(
+    engine: str,
+    launch: Launch,
+    parts: Mapping[str, Module],
+    *,
+    threads: int,
+    loads: int,
+    packages: Iterable[str],
+    context_length: int | None = None,
+) -> report.Report:
+    """What an engine got whose package runs PyTorch eagerly; its cache is of the weights' type.
+
+    ``threads``: PyTorch's own; ``loads``: how often weights were loaded. Raises FileNotFoundError without
+    any.
+    """
+    if launch.model is None:
+        raise FileNotFoundError(f"{engine} has no model")
+    weights = weights_file(launch.model)
+    got = placement(parts)
+    on_card = got.device != "cpu"
+    return report.Report(
+        engine=engine,
+        device=got.device,
+        threads=threads,
+        model=report.Weights(launch.model_id, str(weights), report.sha256(weights)),
+        weight_loads=loads,
+        dtype=got.dtype,
+        quantization=got.quantization,
+        providers=got.providers,
+        cuda_graphs=False if on_card else None,
+        graph_mode="eager" if on_card else None,
+        context_length=context_length,
+        kv_dtype=got.quantization,
+        gpu_memory_mib=report.gpu_mib() if on_card else None,
+        versions=report.versions(packages),
+    )
 
 
 def weights_file(folder: Path) -> Path:

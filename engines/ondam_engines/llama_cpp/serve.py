@@ -24,6 +24,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ondam_engines.kit import launch, report
+from ondam_engines.kit.quiet import be_quiet, quiet_loop
 from ondam_engines.kit.stale import clear_stale
 from ondam_engines.llama_cpp.abort import StopFlag
 from ondam_engines.llama_cpp.clients import App, Clients, Floor
@@ -196,6 +197,8 @@ async def open_up(given: launch.Launch, path: Path, app: Any, model_settings: Mo
         floor = prepared(given, model)
         warm_up(model, given.language)
         report_on(given, path, model, model_settings).write(given.report)
+    be_quiet()  # from now on it is told what people say
+    quiet_loop(asyncio.get_running_loop())
     await serve(Clients(app, floor), given.socket)
 
 

@@ -6,7 +6,9 @@ and ``soundfile`` read files and change sample rates. See docs/decisions/torch.m
 
 from __future__ import annotations
 
-from ondam_engines.kit.absent import absent
+from ondam_engines.kit.absent import absent, no_internet
+
+no_internet()
 
 absent("librosa", "soundfile", "nagisa")
 

@@ -13,7 +13,7 @@ from ondam_engines.kit.cancel import Cancel
 from ondam_engines.kit.launch import Launch, parse
 from ondam_engines.kit.server import run
 from ondam_engines.kit.stt import Heard, SttService
-from ondam_engines.kit.torch_modules import LayerStop, dtype_name, placement, weights_file
+from ondam_engines.kit.torch_modules import LayerStop, dtype_name, eager_report
 from ondam_engines.qwen_asr.hints import hints
 from ondam_engines.qwen_asr.languages import NAMES, WITHOUT_SPACES
 from ondam_engines.qwen_asr.package import Qwen3ASRModel, split_audio_into_chunks
@@ -44,7 +44,6 @@ class QwenAsr:
         if launch.model is None:
             raise ValueError("qwen_asr needs a model")
         self._launch = launch
-        self._folder = launch.model
         self._window_s: float = launch.options["window_s"]
         torch.set_num_threads(launch.threads)
         torch.set_num_interop_threads(1)
@@ -89,25 +88,14 @@ class QwenAsr:
 
     def report(self) -> report.Report:
         """What was got."""
-        weights = weights_file(self._folder)
-        got = placement(self._parts)
-        on_card = got.device != "cpu"
-        return report.Report(
-            engine="qwen_asr",
-            device=got.device,
+        return eager_report(
+            "qwen_asr",
+            self._launch,
+            self._parts,
             threads=torch.get_num_threads(),
-            model=report.Weights(self._launch.model_id, str(weights), report.sha256(weights)),
-            weight_loads=self._loads,
-            dtype=got.dtype,
-            quantization=got.quantization,
-            providers=got.providers,
-            # The package runs PyTorch eagerly.
-            cuda_graphs=False if on_card else None,
-            graph_mode="eager" if on_card else None,
+            loads=self._loads,
+            packages=["qwen-asr", "torch", "transformers", "wyoming"],
             context_length=self._model.model.thinker.config.text_config.max_position_embeddings,
-            kv_dtype=got.quantization,
-            gpu_memory_mib=report.gpu_mib() if on_card else None,
-            versions=report.versions(["qwen-asr", "torch", "transformers", "wyoming"]),
         )
 
 

@@ -7,7 +7,9 @@ docs/decisions/torch.md.
 
 from __future__ import annotations
 
-from ondam_engines.kit.absent import absent
+from ondam_engines.kit.absent import absent, no_internet
+
+no_internet()
 
 absent("torchaudio.compliance.kaldi", "onnxruntime", "sox", "librosa.filters", "soundfile")
 

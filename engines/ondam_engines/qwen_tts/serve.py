@@ -15,7 +15,7 @@ from ondam_engines.kit import report
 from ondam_engines.kit.cancel import Cancel
 from ondam_engines.kit.launch import Launch, parse
 from ondam_engines.kit.server import run
-from ondam_engines.kit.torch_modules import LayerStop, dtype_name, placement, weights_file
+from ondam_engines.kit.torch_modules import LayerStop, dtype_name, eager_report
 from ondam_engines.kit.tts import TtsService, Voice
 from ondam_engines.qwen_tts.languages import NAMES
 from ondam_engines.qwen_tts.package import Qwen3TTSModel
@@ -39,7 +39,6 @@ class QwenTts:
         if launch.model is None:
             raise ValueError("qwen_tts needs a model")
         self._launch = launch
-        self._folder = launch.model
         torch.set_num_threads(launch.threads)
         torch.set_num_interop_threads(1)
         self._model = Qwen3TTSModel.from_pretrained(
@@ -102,24 +101,13 @@ class QwenTts:
 
     def report(self) -> report.Report:
         """What was got."""
-        weights = weights_file(self._folder)
-        got = placement(self._parts)
-        on_card = got.device != "cpu"
-        return report.Report(
-            engine="qwen_tts",
-            device=got.device,
+        return eager_report(
+            "qwen_tts",
+            self._launch,
+            self._parts,
             threads=torch.get_num_threads(),
-            model=report.Weights(self._launch.model_id, str(weights), report.sha256(weights)),
-            weight_loads=self._loads,
-            dtype=got.dtype,
-            quantization=got.quantization,
-            providers=got.providers,
-            # The package runs PyTorch eagerly.
-            cuda_graphs=False if on_card else None,
-            graph_mode="eager" if on_card else None,
-            kv_dtype=got.quantization,
-            gpu_memory_mib=report.gpu_mib() if on_card else None,
-            versions=report.versions(["qwen-tts", "torch", "transformers", "wyoming"]),
+            loads=self._loads,
+            packages=["qwen-tts", "torch", "transformers", "wyoming"],
         )
 
 

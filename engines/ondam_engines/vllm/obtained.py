@@ -27,6 +27,8 @@ EAGER = "eager"
 
 TYPES = {"bfloat16": "bf16", "float16": "f16", "half": "f16", "float32": "f32", "float": "f32"}
 
+NUMBER = re.compile(r"[0-9]{1,15}")
+
 CACHE = re.compile(r"^vllm:cache_config_info\{(?P<labels>.*)\} ", re.MULTILINE)
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
 """Prometheus' text format: https://prometheus.io/docs/instrumenting/exposition_formats/"""
@@ -69,7 +71,7 @@ def obtained(info: Mapping[str, Any], metrics: str, said: Said) -> Obtained:
         mode = EAGER
     elif device == "cpu" and mode != EAGER:
         mode = None  # compiled, and there are no graphs to be had
-    kv_dtype = measured.get("cache_dtype") or cache.get("cache_dtype")
+    kv_dtype = _text(measured.get("cache_dtype")) or _text(cache.get("cache_dtype"))
     return Obtained(
         device=device,
         dtype=dtype,
@@ -93,8 +95,11 @@ def _graphs(device: str, mode: str | None, said: Said) -> bool | None:
         return False
     if said.captured:
         return True
-    # Neither captured nor refused in words that we know: the configuration counts.
-    return False if said.no_graphs else (None if mode is None else True)
+    if said.no_graphs:
+        return False
+    # Neither captured nor refused in words that we know: the configuration counts, as far as we know its
+    # words.
+    return True if mode in GRAPH_MODES.values() else None
 
 
 def graph_mode(value: object) -> str | None:
@@ -132,5 +137,7 @@ def _text(value: object) -> str | None:
 
 def _number(value: object) -> int | None:
     if isinstance(value, str):
-        return int(value) if value.isdecimal() else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+        return int(value) if NUMBER.fullmatch(value) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value < 10**15 else None

@@ -28,7 +28,7 @@ from ondam_engines.kit.stale import clear_stale
 from ondam_engines.kit.torch_modules import weights_file
 from ondam_engines.kit.unix_http import ask
 from ondam_engines.vllm.command import Unusable, arguments, environment
-from ondam_engines.vllm.doors import CONFIG, HEADER, KEY
+from ondam_engines.vllm.doors import CHAT, CONFIG, HEADER, KEY
 from ondam_engines.vllm.obtained import Obtained, obtained
 from ondam_engines.vllm.said import Said
 from ondam_engines.vllm.server import LEASH
@@ -129,21 +129,37 @@ def warm_up(path: Path, language: str) -> None:
         "chat_template_kwargs": {"enable_thinking": False},
     }
     for more in ({}, {"response_format": FORM}):
-        answer = json.loads(answered(path, "POST", "/v1/chat/completions", {**chat, **more}))
-        message = answer["choices"][0]["message"]
+        message = message_of(answered(path, "POST", CHAT, {**chat, **more}))
     if message.get("reasoning") or message.get("reasoning_content"):
         print("this model thinks aloud although thinking is off", file=sys.stderr)
+
+
+def message_of(answer: bytes) -> dict[str, Any]:
+    """Of a chat. Ends the process for an answer that holds none."""
+    try:
+        message = json.loads(answer)["choices"][0]["message"]
+    except (ValueError, RecursionError, KeyError, IndexError, TypeError):
+        message = None  # told below
+    if not isinstance(message, dict):
+        sys.exit(f"vllm: {CHAT} answered without a message: {answer[:500]!r}")
+    return message
 
 
 def what_it_got(path: Path, key: str, server: Server) -> Obtained:
     """From vLLM's own configuration, its metrics and its log. Ends the process where it cannot be read."""
     # Without doors.py this route is not there, and everything that vLLM has is open to whoever reaches the
     # socket.
-    info = json.loads(answered(path, "GET", CONFIG, key=key))
+    told = answered(path, "GET", CONFIG, key=key)
+    try:
+        info = json.loads(told)
+    except (ValueError, RecursionError):
+        info = None  # told below
+    if not isinstance(info, dict):
+        sys.exit(f"vllm: {CONFIG} answered with what is no configuration: {told[:500]!r}")
     status, _ = ask(path, "GET", CONFIG)
     if status != 404:
         sys.exit(f"vllm: {CONFIG} is open without its key (status {status})")
-    metrics = answered(path, "GET", "/metrics").decode()
+    metrics = answered(path, "GET", "/metrics").decode("utf-8", "replace")
     return obtained(info, metrics, server.said)
 
 

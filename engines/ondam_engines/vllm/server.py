@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import select
 import signal
 import sys
 import threading
@@ -36,6 +37,12 @@ def leash(pipe: int) -> None:
     threading.Thread(target=wait, name="leash", daemon=True).start()
 
 
+def leave_nobody(pipe: int) -> None:
+    """The same, where this process ends first: what it writes to the adapter that is gone breaks its pipe."""
+    if select.select([pipe], [], [], 0)[0]:
+        os.killpg(0, signal.SIGKILL)
+
+
 def name_the_distribution() -> None:
     """Let ``version("vllm")`` answer with that of the distribution that is installed."""
     known = importlib.metadata.version
@@ -53,13 +60,18 @@ def name_the_distribution() -> None:
 
 def main() -> None:
     """vLLM's command line, with this process's arguments."""
-    if LEASH in os.environ:
-        leash(int(os.environ.pop(LEASH)))
-    name_the_distribution()
-    from vllm.entrypoints.cli.main import main as command
+    pipe = int(os.environ.pop(LEASH, -1))
+    if pipe >= 0:
+        leash(pipe)
+    try:
+        name_the_distribution()
+        from vllm.entrypoints.cli.main import main as command
 
-    sys.argv[0] = "vllm"
-    command()
+        sys.argv[0] = "vllm"
+        command()
+    finally:
+        if pipe >= 0:
+            leave_nobody(pipe)
 
 
 # Also imported by name in the processes that vLLM spawns: those are not for us to start anything in.

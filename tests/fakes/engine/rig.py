@@ -31,7 +31,10 @@ SETTINGS: dict[str, Any] = {
     "restart_window_s": 60.0,
     "ping_every_s": 0.1,
     "ping_timeout_s": 0.4,
+    "leak_mib": 1024.0,
+    "keep_output": "own",
     "stop_timeout_s": 0.5,
+    "isolation": "possible",
 }
 
 

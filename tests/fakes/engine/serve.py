@@ -7,9 +7,15 @@ nothing, pings included, once the file exists · ``report`` {…}: laid over a t
 ``reports`` [{…}, …] and ``lives`` PATH: one for each life, counted in that file; the last for all after ·
 ``onnx`` PATH (``kit`` FOLDER: where our kit is): opens that network as engines on onnxruntime do, by the
 ``provider`` that was asked for, and reports what it got ·
+``calls`` PATH (``abstract`` NAME): tries every way out at its start, and writes what became of it there ·
 ``ignore_sigterm`` · ``grandchild``: starts a child that ignores SIGTERM; ``clean_grandchild``: one that wiped
 our marks off · ``flood`` BYTES: says that much first · ``leak_mib``: keeps that much more with each answer ·
-``thinks`` "tag" or "field": the language engine reasons aloud · ``refuse``: answers with an error.
+``thinks`` "tag" or "field": the language engine reasons aloud · ``refuse``: answers with an error ·
+``words`` and ``says``: what it hears and what it answers, else its process id · ``slow_s``: waits so long
+before each answer · ``exit_now`` N: ends with status N in the middle of the next answer · ``lie``
+"garbage" (no frame, no JSON), "half" (ends in the middle of a frame) or "nothing" (an empty answer).
+
+``mood`` PATH: JSON that is laid over these options for as long as the file is there; each request looks.
 """
 
 # ruff: noqa: ASYNC220, ASYNC240 (it misbehaves; blocking a moment is the least of it)
@@ -42,9 +48,17 @@ def main() -> None:
 class Engine:
     def __init__(self, told: argparse.Namespace, options: dict[str, Any]) -> None:
         self.told = told
-        self.options = options
+        self.given = options
         self.answers = 0
         self.leaked: list[bytes] = []
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What it is told to do at this moment."""
+        try:
+            return {**self.given, **json.loads(Path(self.given.get("mood") or "/nowhere").read_bytes())}
+        except (OSError, ValueError):
+            return self.given  # none, or half written
 
     async def run(self) -> None:
         options = self.options
@@ -64,6 +78,11 @@ class Engine:
             sys.stdout.flush()
         if (status := options.get("crash")) is not None:
             sys.exit(status)
+        if into := options.get("calls"):
+            # Beside this file: found where it is run as a script, and nowhere else.
+            from outward import call_out  # type: ignore[import-not-found]
+
+            call_out(Path(into), options.get("abstract", "nobody"))
         while (path := options.get("load_until")) and not Path(path).exists():
             await asyncio.sleep(0.01)
         if not options.get("no_report"):
@@ -133,6 +152,8 @@ class Engine:
                 await reader.readexactly(head.get("data_length") or 0)
                 await reader.readexactly(head.get("payload_length") or 0)
                 await self.stuck()
+                if head["type"] in {"audio-stop", "synthesize"} and await self.misbehaves(writer):
+                    return
                 for event, payload in self.spoken(head["type"]):
                     tell(writer, event, payload)
                 await writer.drain()
@@ -153,7 +174,8 @@ class Engine:
             case "describe":
                 return [({"type": "info", "data": {}}, b"")]
             case "audio-stop":
-                return [({"type": "transcript", "data": {"text": str(os.getpid())}}, b"")]
+                words = self.options.get("words") or str(os.getpid())
+                return [({"type": "transcript", "data": {"text": words}}, b"")]
             case "synthesize":
                 return [
                     ({"type": "audio-start", "data": sound}, b""),
@@ -165,11 +187,17 @@ class Engine:
     async def http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+            sent = b""
             for line in head.splitlines():
                 if line.startswith("content-length:"):
-                    await reader.readexactly(int(line.split(":")[1]))
+                    sent = await reader.readexactly(int(line.split(":")[1]))
             await self.stuck()
             asked = " /v1/chat/completions " in head
+            if asked and await self.misbehaves(writer):
+                return
+            if asked and not self.options.get("refuse") and json.loads(sent).get("stream"):
+                await self.streamed(writer)
+                return
             status, body = self.said() if asked else (200, {"status": "ok", "data": []})
             raw = json.dumps(body).encode()
             writer.write(
@@ -185,6 +213,39 @@ class Engine:
         finally:
             writer.close()
 
+    async def streamed(self, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        for piece in (self.options.get("says") or str(os.getpid())).split(" "):
+            chunk = {"choices": [{"index": 0, "delta": {"content": f"{piece} "}, "finish_reason": None}]}
+            writer.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+            await writer.drain()
+        last = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+        writer.write(b"data: " + json.dumps(last).encode() + b"\n\ndata: [DONE]\n\n")
+        await writer.drain()
+        self.answered()
+
+    async def misbehaves(self, writer: asyncio.StreamWriter) -> bool:
+        """Slow, or gone, or no answer at all: then True, and the connection is over."""
+        options = self.options
+        await asyncio.sleep(options.get("slow_s", 0))
+        if (status := options.get("exit_now")) is not None:
+            os._exit(status)
+        lie = options.get("lie")
+        http = options["stage"] == "llm"
+        if http and lie:
+            writer.write(b"HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        if lie == "garbage":
+            writer.write(b"data: \xff{]\n\n" if http else b"\x00\xff\xfe{not a frame\n" * 100)
+        elif lie == "half":
+            frame = b'{"type": "transcript", "data_length": 90}\n{"te'
+            writer.write(b'data: {"choices": [{"ind' if http else frame)
+        elif lie == "nothing" and http:
+            writer.write(b"data: [DONE]\n\n")
+        elif lie == "nothing":
+            tell(writer, {"type": "audio-stop", "data": {}}, b"")
+        await writer.drain()
+        return bool(lie)
+
     def said(self) -> tuple[int, dict[str, Any]]:
         if self.options.get("refuse"):
             return 500, {"error": {"message": "no"}}
@@ -197,8 +258,8 @@ class Engine:
         return 200, {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
 
     async def stuck(self) -> None:
-        if self.options.get("deaf") or ((path := self.options.get("hang_when")) and Path(path).exists()):
-            await asyncio.sleep(600)
+        while self.options.get("deaf") or ((path := self.options.get("hang_when")) and Path(path).exists()):
+            await asyncio.sleep(0.05)
 
     def answered(self) -> None:
         self.answers += 1

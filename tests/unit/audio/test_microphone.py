@@ -254,3 +254,30 @@ def test_times_stay_right_when_a_stream_begins_in_the_middle_of_the_numbers() ->
     assert [(block.first, block.at_ns) for block in blocks] == [(8000, 1_000 * MS), (8160, 1_010 * MS)]
     more = list(hearing.take(np.zeros(80, np.int16).tobytes(), 1_025 * MS, 1_045 * MS))
     assert [(block.first, block.at_ns) for block in more] == [(8320, 1_020 * MS)]
+
+
+async def test_what_nobody_takes_is_noticed_and_so_is_a_keeper_that_is_gone(card: FakeCard) -> None:
+    with_server(card)
+    ears = Ears(card)
+
+    async def speaks(seconds: int) -> None:
+        await card.run(seconds * 1000, feed=np.ones(480, np.int16))
+
+    await settle()
+    await speaks(1)
+    before_ns = ears.microphone.backlog_ns
+    ears.task.cancel()  # as if it hung
+    await asyncio.gather(ears.task, return_exceptions=True)
+    await speaks(6)
+    hung_ns, kept = ears.microphone.backlog_ns, ears.microphone.kept
+    ears.task = asyncio.create_task(ears._listen())
+    await speaks(1)
+    after_ns = ears.microphone.backlog_ns
+    keeping = ears.microphone._keeper._task
+    assert keeping is not None
+    keeping.cancel()
+    await asyncio.gather(keeping, return_exceptions=True)
+    assert (before_ns, after_ns, kept, ears.microphone.kept) == (0, 0, True, False)
+    assert hung_ns == pytest.approx(6000 * MS, abs=100 * MS)
+    ears.task.cancel()
+    await asyncio.gather(ears.task, return_exceptions=True)

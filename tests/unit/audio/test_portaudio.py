@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import os
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ from ondam.errors import AudioError
 
 
 def test_portaudio_that_is_not_installed_says_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     real = builtins.__import__
 
     def no_library(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -17,6 +18,7 @@ from ondam.deploy import prepare
 from ondam.errors import AudioError, ControlError
 from ondam.journal.marks import STAGES
 from ondam.measure import bench
+from ondam.measure.clips import clips
 from ondam.measure.raw import RawEngines
 
 FIGURES = {"p50", "p90", "p95", "p99", "max", "n"}
@@ -57,6 +59,19 @@ async def test_the_json_has_turns_figures_and_conditions(daemon: FakeDaemon, ond
     assert {"load_average_before", "load_average_after", "machine_uptime_s", "started_at"} <= set(run)
     assert told["prompts"] == {"prompt_tokens_p50": 42, "cached_tokens_p50": 30, "whole_from_cache": 0}
     assert "against" not in told
+
+
+async def test_it_asks_in_the_language_of_the_daemon_that_runs_unless_told_otherwise(
+    daemon: FakeDaemon, ondam: Ondam
+) -> None:
+    # Whoever types reads English; the daemon speaks Korean.
+    own = await ondam("bench", "--turns", "1", "--settle", "0", "--json")
+    assert "Asking in Korean, which the daemon that is running speaks" in own.err
+    asked = {clip["sha256"] for clip in own.json["conditions"]["run"]["clips"]}
+    assert asked == {sha256(clip.wav).hexdigest() for clip in clips("ko")}
+    told = await ondam("bench", "--turns", "1", "--settle", "0", "--json", "--language", "en")
+    assert "Asking in" not in told.err
+    assert [call[3] for call in daemon.asked if call[0] == "wav_turn"] == ["ko", "en"]
 
 
 async def test_each_question_is_a_conversation_of_its_own(daemon: FakeDaemon, ondam: Ondam) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,15 @@ from tests.unit.cli.conftest import Ondam
 from tests.unit.control.fake_daemon import FakeDaemon
 
 from ondam.audio import write_wav
+from ondam.cli.bench.cold import _Ways
 from ondam.cli.bench.modes import Table
 from ondam.config import load
 from ondam.deploy import prepare
 from ondam.measure import concurrency
 from ondam.measure.raw import RawEngines
+from ondam.places import places
+from ondam.planner.plan import PlannedEngine
+from ondam.supervisor.launch import Home
 from ondam.types import Audio
 
 
@@ -34,6 +39,21 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> ScriptedEngines:
     return scripted
 
 
+@pytest.mark.parametrize(("setting", "network"), [("possible", "none"), ("off", "open")])
+def test_a_process_per_utterance_has_the_network_that_the_resident_engine_has(
+    monkeypatch: pytest.MonkeyPatch, setting: str, network: str
+) -> None:
+    planned = PlannedEngine("piper", "tts", "", Path("/voice"), None, "cpu", 1, "en")
+    monkeypatch.setattr("ondam.app.planned", lambda *_: SimpleNamespace(launched=(planned,)))
+    monkeypatch.setattr("ondam.supervisor.environment.installed", lambda *_: Home(Path("/py"), Path("/e")))
+    config = load(None, {"supervisor": {"isolation": setting}})
+    running: Any = SimpleNamespace(here=places(), config=config)
+    resident: Any = {"name": "piper", "report": None}
+    launch = _Ways(running).launch(resident)
+    assert launch is not None
+    assert launch.network == network
+
+
 async def test_a_step_for_each_number_of_sessions(daemon: FakeDaemon, ondam: Ondam) -> None:
     done = await ondam(
         "bench", "--language", "en", "--concurrency", "2,1", "--turns", "4", "--settle", "0", "--json"
@@ -47,6 +67,15 @@ async def test_a_step_for_each_number_of_sessions(daemon: FakeDaemon, ondam: Ond
     assert told["conditions"]["run"]["turns_each"] == 4
     assert told["conditions"]["run"]["prompts"] == {"answered": 8, "whole_from_cache": 0}
     assert {"p50", "p90", "p95"} <= set(told["steps"][0]["waited_ms"]["stt"])
+
+
+async def test_every_way_to_measure_asks_in_the_language_of_the_daemon_that_runs(
+    daemon: FakeDaemon, ondam: Ondam
+) -> None:
+    done = await ondam("bench", "--concurrency", "1", "--turns", "1", "--settle", "0", "--json")
+    assert "Asking in Korean" in done.err
+    await ondam("bench", "--concurrency", "1", "--turns", "1", "--settle", "0", "--language", "en")
+    assert list(dict.fromkeys(call[3] for call in daemon.asked if call[0] == "wav_turn")) == ["ko", "en"]
 
 
 @pytest.mark.parametrize("wrong", ["0", "", "1000", "two", "1,,2", "1.5", "-1", "1;2"])

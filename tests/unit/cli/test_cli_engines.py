@@ -13,6 +13,7 @@ from ondam.cli.engines import command
 from ondam.errors import EngineError
 from ondam.messages import Phrase
 from ondam.planner.gpus import Card, Sight
+from ondam.planner.plan import PlannedEngine
 
 
 @pytest.fixture
@@ -37,6 +38,21 @@ def told(*arguments: str) -> str:
 def state() -> str:
     rows = json.loads(told("list", "--json"))
     return next(str(row["environment"]) for row in rows if row["name"] == "toy")
+
+
+@pytest.mark.parametrize(("setting", "isolated"), [("possible", True), ("require", True), ("off", False)])
+def test_what_is_warmed_is_cut_off_from_the_network_unless_the_configuration_leaves_it(
+    toy: Path, monkeypatch: pytest.MonkeyPatch, setting: str, isolated: bool
+) -> None:
+    config = toy.parents[2] / "config" / "config.toml"
+    config.parent.mkdir()
+    config.write_text(f'[supervisor]\nisolation = "{setting}"\n')
+    planned = PlannedEngine("supertonic", "tts", "", None, None, "cpu", 1, "en")
+    given: list[bool] = []
+    monkeypatch.setattr("ondam.cli.engines._launched", lambda found, here: (planned,))
+    monkeypatch.setattr("ondam.supervisor.warm.warm", lambda *_, isolated, **__: given.append(isolated))
+    told("warm")
+    assert given == [isolated]
 
 
 @pytest.mark.usefixtures("toy")

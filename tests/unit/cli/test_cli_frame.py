@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -201,3 +202,31 @@ def test_every_word_of_the_command_line_is_in_both_languages() -> None:
     for code, entry in ours.items():
         assert entry["en"], code
         assert entry["ko"], code
+
+
+async def test_a_closed_stdin_holds_no_text(ondam: Ondam, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    done = await ondam("ask", "-")
+    assert (done.code, done.err.splitlines()[-1]) == (2, "→ ondam ask --help")
+
+
+@pytest.mark.parametrize(
+    ("number", "path", "told"),
+    [
+        (errno.ENOSPC, "/home/a b/x", "ls -ld '/home/a b/x'; df -h"),
+        (errno.EACCES, "answer.wav", "ls -ld answer.wav; df -h"),
+        (errno.EACCES, "/var/lib/ondam/state", "sudo -u ondam ondam mode open"),
+        (errno.EROFS, "/var/lib/ondam/state", "ls -ld /var/lib/ondam/state; df -h"),
+    ],
+)
+async def test_a_file_that_the_machine_does_not_give_is_no_surprise_and_says_what_to_look_at(
+    ondam: Ondam, monkeypatch: pytest.MonkeyPatch, number: int, path: str, told: str
+) -> None:
+    def closed(*_: object) -> None:
+        raise OSError(number, os.strerror(number), path)
+
+    monkeypatch.setattr("ondam.cli.mode.daemon", closed)
+    done = await ondam("mode", "open")
+    assert (done.code, done.out) == (1, "")
+    assert path in done.err and os.strerror(number) in done.err
+    assert done.err.splitlines()[-1].endswith(told)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -156,6 +157,7 @@ async def test_it_is_shown_to_people_in_their_language(
 
 
 def test_a_sound_server_that_portaudio_cannot_reach_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr("ondam.audio.pulse.pulse_watch", lambda: SimpleNamespace(state=ServerState(True)))
     monkeypatch.setattr("ondam.audio.portaudio.version", lambda: "V19")
     monkeypatch.setattr("ondam.audio.portaudio.reaches_server", lambda: False)
@@ -171,6 +173,8 @@ def test_a_sound_server_that_portaudio_cannot_reach_is_told(monkeypatch: pytest.
 
 
 def test_a_missing_portaudio_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
     def missing() -> str:
         raise AudioError("portaudio_missing", reason="no library")
 

@@ -10,10 +10,10 @@ import pytest
 from tests.unit.cli.conftest import Ondam
 from tests.unit.control.fake_daemon import FakeDaemon, until
 
-from ondam import switching
 from ondam.cli import switch
 from ondam.control import wire
 from ondam.errors import ControlError, EngineError, ModelError
+from ondam.house import switching
 from ondam.messages import Phrase
 
 

@@ -19,7 +19,7 @@ from tests.unit.clients.scripted import (
     said,
 )
 
-from ondam.clients.openai_llm import AFTER_LAST_TOKEN_S, OpenAIResponder
+from ondam.clients.openai_llm import AFTER_LAST_TOKEN_S, OpenAIResponder, place
 from ondam.errors import EngineError
 from ondam.pipeline.ports import Message, Token, Usage
 
@@ -671,3 +671,32 @@ async def test_an_empty_list_of_calls_is_no_call(serve: Serve) -> None:
     server = await serve(whole(calling(content="It is ", tool_calls=[]), said("three.", "stop"), DONE))
     heard = await ask(OpenAIResponder(server.address, tools=[TOOL]))
     assert (heard.code, heard.text) == (None, "It is three.")
+
+
+@pytest.mark.parametrize(
+    ("url", "base"),
+    [
+        ("http://host:8000", "http://host:8000/v1"),
+        ("http://host:8000/", "http://host:8000/v1"),
+        ("http://[::1]:8000", "http://[::1]:8000/v1"),
+        ("https://user:p%40ss@host", "https://user:p%40ss@host/v1"),
+        ("http://host:8000/v1", "http://host:8000/v1"),
+        ("http://host/v1//", "http://host/v1"),
+        ("http://host/proxy/v1", "http://host/proxy/v1"),
+        ("http://host/other", "http://host/other"),
+    ],
+)
+def test_a_host_alone_is_asked_where_all_servers_are(url: str, base: str) -> None:
+    assert place(url) == (None, base)
+
+
+async def test_a_page_in_place_of_an_answer_is_told_with_its_words(serve: Serve) -> None:
+    async def script(connection: Connection) -> None:
+        await connection.http_request()
+        page = b"<html>Sign in</html>"
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n"
+        await connection.send(head % len(page) + page)
+
+    server = await serve(script)
+    heard = await ask(OpenAIResponder(server.address))
+    assert (heard.text, heard.code) == ("", "llm_gave_up")

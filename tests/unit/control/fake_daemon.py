@@ -89,6 +89,7 @@ def engine(name: str = "faster_whisper", *, spare: bool = False) -> wire.EngineS
         "device": "cpu",
         "model": {"faster_whisper": "whisper-base", "llama_server": "smollm2-135m-instruct"}.get(name),
         "rss_mib": 181.5,
+        "isolation": None,
         "restarts": 0,
         "uptime_s": 61.0,
         "spare": spare,
@@ -97,6 +98,69 @@ def engine(name: str = "faster_whisper", *, spare: bool = False) -> wire.EngineS
         "fit": "as_planned",
         "faults": [],
         "report": {"schema": 1},
+    }
+
+
+def devices(chosen: Mapping[wire.DeviceKind, str | None]) -> wire.Devices:
+    def choices(kind: wire.DeviceKind, *names: str) -> list[wire.DeviceChoice]:
+        return [
+            {
+                "name": name,
+                "label": name.title(),
+                "chosen": chosen.get(kind) == name,
+                "default": name == names[0],
+                "present": True,
+            }
+            for name in names
+        ]
+
+    microphones = choices("microphone", "built-in", "headset")
+    return {"microphones": microphones, "speakers": choices("speaker", "hdmi")}
+
+
+def settings(mode: wire.Mode) -> wire.Settings:
+    return {
+        "settings": [
+            {
+                "key": "listen.mode",
+                "value": mode,
+                "kind": "choice",
+                "choices": [{"value": "open", "label": "Always"}, {"value": "muted", "label": "Never"}],
+                "label": "Listens",
+                "help": "When it listens.",
+                "kept": mode == "open",
+            },
+            {
+                "key": "llm.max_tokens",
+                "value": 64,
+                "kind": "number",
+                "least": 1,
+                "most": 8192,
+                "whole": True,
+                "label": "Answer length",
+                "help": "In tokens.",
+                "kept": True,
+            },
+        ]
+    }
+
+
+def series() -> wire.Series:
+    return {
+        "turns": 0,
+        "skipped": 0,
+        "more": False,
+        "behind": False,
+        "since": "2026-01-01T00:00:00+00:00",
+        "until": "2026-01-02T00:00:00+00:00",
+        "bucket_s": 3600,
+        "budget_ms": 800.0,
+        "conditions": [],
+        "chosen": None,
+        "drifting": 0,
+        "populations": {},
+        "buckets": [],
+        "histogram": {"step_ms": 50, "counts": {}},
     }
 
 
@@ -118,6 +182,7 @@ class FakeDaemon:
     break_after_first_chunk: OndamError | None = None
     faults: list[wire.Fault] = field(default_factory=list)
     mode: wire.Mode = "open"
+    chosen: dict[wire.DeviceKind, str | None] = field(default_factory=dict)
     pressed: bool = False
     microphone: wire.Device = field(default_factory=lambda: wire.Device(name="내장 마이크", state="ok"))
     read_in: list[Language | None] = field(default_factory=list)
@@ -156,12 +221,18 @@ class FakeDaemon:
             "switch": None,
         }
 
-    def subscribe(self) -> AbstractAsyncContextManager[AsyncIterator[wire.Event]]:
-        return self.broadcast.subscribe(lambda: {"type": "snapshot", "status": self.status()})
+    def subscribe(self, *, levels: bool = False) -> AbstractAsyncContextManager[AsyncIterator[wire.Event]]:
+        return self.broadcast.subscribe(
+            lambda: {"type": "snapshot", "status": self.status()}, fleeting=levels
+        )
 
     async def report(self, selection: Selection, language: Language) -> wire.Report:
         await self._note("report", selection, language)
         return {"turns": 0, "more": False, "skipped": 0, "groups": []}
+
+    async def series(self, selection: Selection, window: str) -> wire.Series:
+        await self._note("series", selection, window)
+        return series()
 
     async def budget(self, wanted: Wanted, language: Language) -> wire.Budget:
         await self._note("budget", wanted, language)
@@ -261,6 +332,42 @@ class FakeDaemon:
     async def engine_log(self, name: str, lines: int) -> str:
         await self._note("engine_log", name, lines)
         return "loaded\nready\n"
+
+    async def devices(self) -> wire.Devices:
+        await self._note("devices")
+        return devices(self.chosen)
+
+    async def choose_devices(self, wanted: Mapping[wire.DeviceKind, str | None], keep: bool) -> wire.Devices:
+        await self._note("choose_devices", dict(wanted), keep)
+        self.chosen |= wanted
+        return devices(self.chosen)
+
+    async def settings(self, language: Language) -> wire.Settings:
+        await self._note("settings", language)
+        return settings(self.mode)
+
+    async def set_settings(
+        self, wanted: Mapping[str, object], keep: bool, language: Language
+    ) -> wire.Settings:
+        await self._note("set_settings", dict(wanted), keep, language)
+        self.mode = cast(wire.Mode, wanted.get("listen.mode", self.mode))
+        return settings(self.mode)
+
+    async def reload(self) -> wire.Reloaded:
+        await self._note("reload")
+        return {"applied": ["llm.max_tokens"], "needs_restart": ["metrics.listen"]}
+
+    async def diagnostics(self, language: Language) -> wire.Diagnostics:
+        await self._note("diagnostics", language)
+        return {
+            "made_at": "2026-01-02T03:04:05+00:00",
+            "versions": {"ondam": "0.1.0"},
+            "status": self.status(),
+            "config": {"listen.mode": self.mode},
+            "report": {"turns": 0, "more": False, "skipped": 0, "groups": []},
+            "findings": [],
+            "logs": {"daemon": "listening"},
+        }
 
     async def shutdown(self) -> None:
         await self._note("shutdown")

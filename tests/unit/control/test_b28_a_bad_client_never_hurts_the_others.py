@@ -6,7 +6,10 @@ import asyncio
 import io
 import json
 import socket
+import subprocess
+import sys
 import time
+from contextlib import aclosing
 from pathlib import Path
 
 import aiohttp
@@ -173,6 +176,44 @@ async def test_idle_clients_are_bounded_and_told_so(socket_path: Path, server: S
                 await asyncio.sleep(0.01)
 
 
+HOARDER = """
+import os, socket, sys, time
+held = []
+for _ in range(int(sys.argv[3])):
+    one = socket.socket(socket.AF_UNIX)
+    one.connect(sys.argv[1])
+    one.sendall(bytes.fromhex(sys.argv[2]))
+    held.append(one)
+print(flush=True)
+time.sleep(60)
+"""
+
+UPGRADE = (
+    b"GET /api/events HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /api/st", b"POST /api/ask HTTP/1.1\r\nContent-Length: 9\r\n\r\n{", UPGRADE]
+)
+async def test_a_program_that_takes_every_connection_shuts_nobody_out(
+    client: Client, socket_path: Path, sent: bytes
+) -> None:
+    command = [sys.executable, "-c", HOARDER, str(socket_path), sent.hex(), "150"]
+    hoarder = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    try:
+        assert hoarder.stdout is not None and await hoarder.stdout.readline()
+        for _ in range(5):
+            assert (await client.status())["pid"] == 77
+        async with aclosing(client.events()) as events:
+            assert (await anext(events))["type"] == "snapshot"
+            assert (await client.status())["pid"] == 77
+    finally:
+        hoarder.kill()
+        await hoarder.wait()
+
+
 async def test_a_connection_that_never_asks_is_closed(
     daemon: FakeDaemon, socket_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,3 +343,22 @@ async def test_a_little_flac_that_holds_hours_is_refused(
     assert caught.value.facts == {"seconds": 10}
     with pytest.raises(ControlError):
         await client.transcribe(b"RIFF\x00\x00\x00\x00WAVE")
+
+
+async def test_a_fault_of_ours_is_told_in_the_log_and_costs_that_call_alone(
+    client: Client,
+    daemon: FakeDaemon,
+    socket_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def broken(limit: int) -> list[wire.Turn]:
+        raise LookupError("what nobody thought of")
+
+    monkeypatch.setattr(daemon, "turns", broken)
+    status, answer = await exchange(socket_path, b"GET /api/turns?limit=3 HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert status == 500
+    assert json.loads(answer)["error"]["code"] == "internal_fault"
+    assert "a call broke down: GET /api/turns" in caplog.text
+    assert "LookupError" in caplog.text
+    assert (await client.status())["pid"] == 77

@@ -43,6 +43,8 @@ def test_ending_the_daemon_and_reading_engine_logs_are_for_admins() -> None:
         "/api/switch",
         "/api/engines/{name}/restart",
         "/api/engines/{name}/log",
+        "/api/reload",
+        "/api/diagnostics",
     }
 
 
@@ -75,6 +77,24 @@ async def test_a_caller_without_the_permission_is_told_which_one_it_needs(
     assert daemon.asked == []
 
 
+async def test_what_outlives_the_daemon_and_what_it_keeps_is_for_admins(
+    daemon: FakeDaemon, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ondam.control.server.peer_uid", lambda connection: STRANGER)
+    monkeypatch.setattr(Access, "of", lambda self, uid: USE)
+    await client.set_settings({"llm.max_tokens": 9})
+    await client.choose_devices({"speaker": "hdmi"})
+    for change in (
+        client.set_settings({"llm.max_tokens": 9}, keep=True),
+        client.set_settings({"llm.max_tokens": 9, "journal.keep_audio": True}),
+        client.choose_devices({"speaker": "hdmi"}, keep=True),
+    ):
+        with pytest.raises(ControlError) as caught:
+            await change
+        assert caught.value.code == "control_not_permitted"
+    assert [name for name, *_ in daemon.asked] == ["set_settings", "choose_devices"]
+
+
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
@@ -91,7 +111,10 @@ def test_the_systems_socket_is_for_the_group_too(socket_path: Path) -> None:
         assert socket_path.stat().st_gid == own.gr_gid
 
 
-def test_a_group_that_does_not_exist_is_named_with_the_command_that_makes_it(socket_path: Path) -> None:
+def test_a_group_that_does_not_exist_is_named_with_the_command_that_makes_it(
+    socket_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(ControlError) as caught:
         listening_socket(socket_path, "no-such-group")
     assert caught.value.message("ko").next == "sudo groupadd --system no-such-group"

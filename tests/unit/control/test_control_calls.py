@@ -166,6 +166,17 @@ async def test_no_daemon_says_what_to_type(socket_path: Path) -> None:
     assert caught.value.exit_code == 4
 
 
+async def test_the_systems_daemon_is_started_by_systemd_and_not_by_hand(
+    socket_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ondam.places.MACHINE_RUNTIME", socket_path.parent)
+    monkeypatch.setenv("SUDO_UID", "1000")
+    async with Client(socket_path) as client:
+        with pytest.raises(ControlError) as caught:
+            await client.status()
+    assert caught.value.message("en").next == "sudo systemctl start ondam"
+
+
 async def test_the_synchronous_call_gives_and_raises_the_same(
     server: Server, daemon: FakeDaemon, socket_path: Path
 ) -> None:

@@ -20,3 +20,12 @@ def test_an_engines_faults_are_told_so_too() -> None:
     told = engine_shape(status, "ko")
     assert told["faults"] == [fault_shape(FAULT, "ko")]
     assert told["uptime_s"] == 1.3
+
+
+def test_who_logs_in_at_an_address_is_told_nobody() -> None:
+    url = "https://user:geheim@rack:8000/v1"
+    status = EngineStatus(url, "llm", "failed", url, faults=(Fault("engine_unreported", {"address": url}),))
+    told = engine_shape(status, "en")
+    assert told["name"] == "https://…@rack:8000/v1"
+    assert "geheim" not in repr(told)
+    assert "https://…@rack:8000/v1" in told["faults"][0]["text"]

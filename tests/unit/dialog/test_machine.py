@@ -122,6 +122,13 @@ def test_other_engines_are_no_affair_of_an_answer_under_way() -> None:
         assert run(state, EnginesSwitched(9)) == (state, [])
 
 
+def test_an_answer_of_which_no_word_was_heard_is_unheard_and_not_taken_for_none() -> None:
+    for heard in ((), (Heard(2, A, ""),)):
+        state, _ = run(fresh(), Asked(1, "What?", True), *heard)
+        state, done = run(state, Answered(3, A, spoken=True))
+        assert (state.phase, done) == (Listening(), [EndTurn(ONE, A, "unheard")])
+
+
 def test_no_words_make_no_answer() -> None:
     state, done = run(fresh(), SpeechStarted(0), Pause(1, 600), Transcribed(2, A, "  "))
     assert done[-1] == EndTurn(ONE, A, "no_speech")
@@ -412,6 +419,12 @@ def test_a_cough_before_the_answer_sounds_does_not_cost_it() -> None:
     assert done == [Cancel(TWO, B), EndTurn(TWO, None, "no_speech"), Resume(ONE, A)]
     assert isinstance(state.phase, Answering)
     assert state.phase.draft == A
+
+
+def test_a_voice_over_an_answer_that_turns_out_to_be_none_lets_it_go_on() -> None:
+    state, done = run(fresh(), Asked(0, "q", aloud=False), SpeechStarted(0), Pause(1, 32.0, voiced=False))
+    assert done[-3:] == [CloseUtterance(TWO), EndTurn(TWO, None, "no_speech"), Resume(ONE, A)]
+    assert isinstance(state.phase, Answering) and state.phase.turn == ONE
 
 
 def test_a_cough_over_the_end_of_an_answer_does_not_make_it_be_said_again() -> None:

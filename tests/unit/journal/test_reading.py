@@ -16,6 +16,7 @@ from tests.unit.journal.test_report import sqlite
 from ondam.errors import JournalError
 from ondam.journal import reading
 from ondam.journal.conditions import Conditions
+from ondam.journal.keep import Keep
 from ondam.journal.reading import Read, Selection, moment, read
 from ondam.journal.recorder import Recorder
 from ondam.journal.turn import Turn
@@ -72,7 +73,7 @@ def test_turns_are_selected_alike_in_every_kind_of_file(
 
 def test_the_recorders_own_file_is_read_with_its_conditions(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
-    recorder = Recorder(path, keep_text=False, keep_days=9)
+    recorder = Recorder(path, Keep(9), now=lambda: NOON)
     turn = Turn(TurnId(1), "s", NOON, outcome="answered", conditions=Conditions("c1", FACTS))
     recorder.record(turn, turn.as_json())
     recorder.close(5)

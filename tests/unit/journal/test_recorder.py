@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,6 +15,7 @@ import pytest
 
 from ondam.journal import recorder as module
 from ondam.journal.conditions import Conditions
+from ondam.journal.keep import Keep
 from ondam.journal.reading import newest
 from ondam.journal.recorder import Recorder, read_turns
 from ondam.journal.turn import Turn
@@ -29,8 +31,8 @@ def turn(number: int, started_at: datetime = NOON) -> Turn:
     )
 
 
-def written(path: Path, *turns: Turn, keep_text: bool = False, keep_days: int = 30) -> Recorder:
-    recorder = Recorder(path, keep_text=keep_text, keep_days=keep_days)
+def written(path: Path, *turns: Turn, keep: Keep | None = None, keep_days: int = 30) -> Recorder:
+    recorder = Recorder(path, keep or Keep(keep_days), now=lambda: NOON)
     for one in turns:
         recorder.record(one, one.as_json())
     recorder.close(5)
@@ -38,14 +40,16 @@ def written(path: Path, *turns: Turn, keep_text: bool = False, keep_days: int = 
 
 
 def test_what_was_said_is_in_the_file_only_where_the_configuration_wants_it(tmp_path: Path) -> None:
-    silent, speaking = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
-    recorder = written(silent, turn(1))
-    written(speaking, turn(1), keep_text=True)
-    assert [(t["transcript"], t["reply"]) for t in read_turns(silent, limit=9)] == [(None, None)]
-    assert "몇 시야?".encode() not in silent.read_bytes()
-    assert [(t["transcript"], t["reply"]) for t in read_turns(speaking, limit=9)] == [
-        ("몇 시야?", "세 시입니다.")
-    ]
+    silent, speaking, texts = (tmp_path / name for name in ("a.sqlite", "b.sqlite", "texts.sqlite"))
+    recorder = written(silent, turn(1), keep=Keep(30, texts=texts))
+    assert not texts.exists()
+    written(speaking, turn(1), keep=Keep(30, text=True, texts=texts))
+    for path in (silent, speaking):
+        assert [(t["transcript"], t["reply"]) for t in read_turns(path, limit=9)] == [(None, None)]
+        assert "몇 시야?".encode() not in path.read_bytes()
+    (told,) = read_turns(speaking, limit=9, texts=texts)
+    assert (told["transcript"], told["reply"]) == ("몇 시야?", "세 시입니다.")
+    assert texts.stat().st_mode & 0o777 == speaking.stat().st_mode & 0o777 == 0o600
     assert recorder.recent(9)[0]["transcript"] == "몇 시야?"  # in memory, until the daemon ends
 
 
@@ -112,7 +116,7 @@ def test_a_hanging_disk_loses_turns_counts_them_and_holds_nobody_up(
     hanging, goes_on = threading.Event(), threading.Event()
 
     @contextmanager
-    def connection(path: Path) -> Iterator[sqlite3.Connection]:
+    def connection(path: Path, texts: object = None) -> Iterator[sqlite3.Connection]:
         hanging.set()
         assert goes_on.wait(10)
         with real(path) as opened:
@@ -120,7 +124,7 @@ def test_a_hanging_disk_loses_turns_counts_them_and_holds_nobody_up(
 
     monkeypatch.setattr(module, "_connection", connection)
     monkeypatch.setattr(module, "QUEUE_LIMIT", 4)
-    recorder = Recorder(path, keep_text=False, keep_days=30)
+    recorder = Recorder(path, Keep(30), now=lambda: NOON)
     recorder.record(turn(0), turn(0).as_json())
     assert hanging.wait(10)
     for number in range(1, 8):  # four fit the queue
@@ -133,15 +137,35 @@ def test_a_hanging_disk_loses_turns_counts_them_and_holds_nobody_up(
     assert [t["id"] for t in read_turns(path, limit=9)] == [4, 3, 2, 1, 0]
 
 
-def test_a_disk_that_refuses_is_counted_and_told_and_the_next_turn_is_tried(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_turns_wait_for_a_disk_that_refuses_and_are_written_in_their_order(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "RETRY_S", 0.01)
+    folder = tmp_path / "file"
+    folder.write_text("")
+    recorder = Recorder(folder / "journal.sqlite", Keep(30), now=lambda: NOON)
+    for number in (1, 2):
+        recorder.record(turn(number), turn(number).as_json())
+    while recorder.waiting < 2 or not recorder.trouble:
+        time.sleep(0.001)
+    folder.unlink()
+    while recorder.waiting or recorder.trouble:
+        time.sleep(0.001)
+    recorder.close(10)
+    assert (recorder.lost, recorder.written) == (0, 2)
+    assert [t["id"] for t in read_turns(folder / "journal.sqlite", limit=9)] == [2, 1]
+    assert [r.levelno for r in caplog.records if r.levelno > logging.INFO] == [logging.WARNING]
+
+
+def test_of_turns_that_wait_for_ever_the_oldest_are_given_up_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "QUEUE_LIMIT", 3)
     (tmp_path / "file").write_text("")
-    recorder = written(tmp_path / "file" / "journal.sqlite", turn(1), turn(2))
-    assert (recorder.lost, recorder.written) == (2, 0)
-    assert [r.levelno for r in caplog.records] == [logging.WARNING] * 2
+    recorder = written(tmp_path / "file" / "journal.sqlite", *map(turn, range(3)))
+    assert (recorder.lost, recorder.written) == (3, 0)
     told = message("journal_turns_lost", "ko", count=recorder.lost, path="/a")
-    assert "2건" in told.text and told.next
+    assert "3건" in told.text and told.next
 
 
 def test_a_broken_file_is_put_aside_told_and_a_new_one_begun(

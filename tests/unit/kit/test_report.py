@@ -37,6 +37,7 @@ def test_a_report_holds_every_field_of_the_contract(tmp_path: Path) -> None:
         "gpu_memory_mib": None,
         "why": {},
         "versions": {},
+        "network": None,
     }
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ondam_engines.kit.cancel import Cancel, Cancelled
-from ondam_engines.kit.torch_modules import LayerStop, dtype_name, placement, weights_file
+from ondam_engines.kit.launch import Launch
+from ondam_engines.kit.torch_modules import LayerStop, dtype_name, eager_report, placement, weights_file
 
 
 @dataclass
@@ -50,6 +51,35 @@ def test_a_model_on_one_device_says_so() -> None:
     got = placement({"encoder": Module([Weight(5)]), "head": Module([Weight(1)])})
     assert (got.device, got.dtype, got.quantization) == ("cpu", "float32", "f32")
     assert got.providers == {"encoder": ["cpu"], "head": ["cpu"]}
+
+
+def launch(model: Path | None) -> Launch:
+    return Launch(Path("/s"), Path("/r"), model, "toy", "cuda:0", 2, "ko", {})
+
+
+def test_the_report_says_what_was_got_and_not_what_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"abc")
+    parts = {"decoder": Module([Weight(9)])}
+    told = eager_report("toy", launch(tmp_path), parts, threads=2, loads=1, packages=["pytest", "none-such"])
+    assert (told.device, told.dtype, told.quantization, told.kv_dtype) == ("cpu", "float32", "f32", "f32")
+    assert (told.cuda_graphs, told.graph_mode, told.gpu_memory_mib) == (None, None, None)
+    assert (told.threads, told.weight_loads, told.context_length) == (2, 1, None)
+    # SHA-256 of "abc": FIPS 180-2, appendix B.1.
+    assert told.model is not None and told.model.sha256.startswith("ba7816bf8f01cfea")
+    assert set(told.versions) == {"pytest"}
+
+
+def test_on_a_card_there_are_no_graphs_and_its_memory_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"abc")
+    monkeypatch.setattr("ondam_engines.kit.report.gpu_mib", lambda: 700)
+    parts = {"decoder": Module([Weight(9, "cuda:0", "torch.bfloat16")])}
+    told = eager_report("toy", launch(tmp_path), parts, threads=2, loads=1, packages=[], context_length=4096)
+    assert (told.cuda_graphs, told.graph_mode, told.gpu_memory_mib) == (False, "eager", 700)
+    assert (told.device, told.kv_dtype, told.context_length) == ("cuda:0", "bf16", 4096)
+    with pytest.raises(FileNotFoundError):
+        eager_report("toy", launch(None), parts, threads=2, loads=1, packages=[])
 
 
 def test_a_model_that_was_split_does_not_look_whole() -> None:

@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from json import dumps
 
 from aiohttp import web
 
@@ -41,6 +42,12 @@ class FakeHub:
     hashes: str = ""
     """What it tells in place of git's hashes."""
     ranges: bool = True
+    said: object = None
+    """What it says of the repository, instead."""
+    busy: dict[str, str] = field(default_factory=dict)
+    """Headers of a 429, with which every download is refused."""
+    endless: bool = False
+    """A download never ends."""
     asked: list[tuple[str, str]] = field(default_factory=list)
     """(path, Range header) of each request."""
 
@@ -52,6 +59,10 @@ class FakeHub:
         if self.refuse:
             status, code = self.refuse
             return web.json_response({"error": code}, status=status, headers={"X-Error-Code": code})
+        if self.said is not None:
+            return web.json_response(
+                self.said, dumps=lambda said: said if isinstance(said, str) else dumps(said)
+            )
         if request.match_info["name"] != self.repository.partition("/")[2]:
             return refused(404, "RepoNotFound")
         if request.match_info.get("revision") not in (None, "main", self.commit):
@@ -76,10 +87,18 @@ class FakeHub:
         self.asked.append((request.path, span))
         if self.token and request.headers.get("Authorization") != f"Bearer {self.token}":
             return refused(403 if "Authorization" in request.headers else 401, "GatedRepo")
+        if self.busy:
+            return web.Response(status=429, headers=self.busy)
         path = request.match_info["path"]
         data = self.replaced.get(path, self.files[path])
         start = int(span.removeprefix("bytes=").rstrip("-")) if span and self.ranges else 0
         answer = web.StreamResponse(status=206 if start else 200)
+        if self.endless:
+            await answer.prepare(request)
+            with suppress(ConnectionError):
+                while True:
+                    await answer.write(data[start:])
+            return answer
         answer.content_length = len(data) - start
         if start:
             answer.headers["Content-Range"] = f"bytes {start}-{len(data) - 1}/{len(data)}"

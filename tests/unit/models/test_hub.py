@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.unit.models.hub_server import COMMIT, FakeHub, serve, sha256
+from tests.unit.models.hub_server import COMMIT, FakeHub, git_hash, serve, sha256
 
 from ondam.cli.models import command
 from ondam.errors import ModelError
@@ -335,3 +335,80 @@ def test_the_command_tells_where_a_model_is_from_and_at_which_commit(
     Path(model["path"], "config.json").unlink()
     verified = CliRunner().invoke(command, ["verify", "tiny"])
     assert verified.exit_code == 5 and "→ ondam models add tiny" in verified.stderr
+
+
+FILE = {"rfilename": "config.json", "size": 2, "blobId": git_hash(b"{}")}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "[]",
+        "null",
+        "3",
+        "[" * 200_000,
+        {"siblings": [FILE]},
+        {"id": "maker/tiny", "sha": 5, "siblings": [FILE]},
+        {"id": "maker/tiny", "sha": COMMIT, "siblings": "abc"},
+        {"id": "maker/tiny", "sha": COMMIT, "siblings": [None]},
+        {"id": "maker/tiny", "sha": COMMIT, "siblings": [{**FILE, "rfilename": 5}]},
+        {"id": "maker/tiny", "sha": COMMIT, "siblings": [{"size": 2}]},
+        {"id": "maker/tiny", "sha": COMMIT, "siblings": [{**FILE, "size": "2"}]},
+        {"id": "maker/tiny", "sha": COMMIT, "siblings": [{**FILE, "size": -2}]},
+        {"id": "maker/tiny", "sha": COMMIT, "siblings": [{**FILE, "size": 2.5}]},
+        {"id": "maker/tiny", "sha": COMMIT, "siblings": [{**FILE, "lfs": "x"}]},
+        {"id": "maker/tiny", "sha": COMMIT, "siblings": [{**FILE, "lfs": {"size": 2, "sha256": None}}]},
+    ],
+    ids=lambda said: str(said)[:60],
+)
+def test_whoever_answers_as_no_hub_is_told_as_such(hub: FakeHub, store: Store, said: object) -> None:
+    hub.said = said
+    assert fails(store).code == "hub_refused"
+    assert hub.downloads() == []
+
+
+@pytest.mark.parametrize(
+    "name", ["a\0b", "a\ud800", "a\nb", "./hub.json", "sub//a", "a/./b", "\u202egpj.exe"]
+)
+def test_names_of_no_file_and_second_names_of_one_are_left_where_they_are(name: str) -> None:
+    assert wanted(CARD, [name, "good.json"]) == ["good.json"]
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("busy", [{"Retry-After": "3600"}, {"RateLimit": '"api";r=0;t=300'}])
+def test_a_hub_that_asks_to_wait_for_long_is_told_and_not_waited_for(
+    hub: FakeHub, store: Store, busy: dict[str, str]
+) -> None:
+    hub.busy = busy
+    began = time.monotonic()
+    error = fails(store)
+    assert error.code == "hub_refused" and "HTTP 429, and asks to wait 3" in str(error.facts["reason"])
+    assert time.monotonic() - began < 10
+    hub.busy = {}
+    fetch(store)
+    assert store.check(CARD, full=True).state == "whole"
+
+
+@pytest.mark.timeout(30)
+def test_a_file_without_end_is_cut_at_the_size_that_was_announced(hub: FakeHub, store: Store) -> None:
+    hub.endless = True
+    error = fails(store)
+    assert error.code == "hub_file_differs"
+    assert error.facts["found_size"] == int(str(error.facts["expected_size"])) + 1
+    hub.endless = False
+    fetch(store)
+    assert store.check(CARD, full=True).state == "whole"
+
+
+def test_notes_that_are_nested_without_end_are_no_notes(hub: FakeHub, store: Store) -> None:
+    fetch(store)
+    for name in ("hub.json", ".verified.json"):
+        (store.folder("tiny") / name).write_text("[" * 100_000)
+    assert store.check(CARD).state != "whole"
+    (store.root / "other").mkdir()
+    (store.root / "other" / "card.json").write_text("[" * 100_000)
+    broken: list[ModelError] = []
+    store.imported(broken.append)
+    assert [error.code for error in broken] == ["card_broken"]
+    fetch(store)
+    assert store.check(CARD, full=True).state == "whole"

@@ -20,7 +20,7 @@ from ondam.journal.turn import Turn
 from ondam.pipeline.capture import Utterance
 from ondam.pipeline.gate import Gate
 from ondam.pipeline.phrases import Fillers, Phrases
-from ondam.pipeline.ports import SpeechStart
+from ondam.pipeline.ports import SpeechStart, Synthesizer
 from ondam.pipeline.runner import DraftRunner
 from ondam.speech.canned import CannedAnswers
 from ondam.speech.form import Form
@@ -40,8 +40,16 @@ class Voices(ScriptedEngines):
     """A clause with this in it has no samples."""
     counted: list[str] = field(default_factory=list)
 
-    def voice(self, language: Language) -> str | None:
+    spare: Voices | None = None
+    """Another voice, that speaks only when it is asked for."""
+
+    def voice(self, language: Language, *, spare: bool = False) -> str | None:
+        if spare and self.spare is not None:
+            return self.spare.name
         return None if "tts" in self.down else self.name
+
+    def synthesizer(self, language: Language, *, spare: bool = False) -> Synthesizer:
+        return self.spare if spare and self.spare is not None else super().synthesizer(language)
 
     def answered(self, stage: str) -> None:
         self.counted.append(stage)

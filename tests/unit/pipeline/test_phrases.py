@@ -135,6 +135,19 @@ async def test_a_voice_that_is_gone_ends_the_preparing_and_the_next_one_complete
 
 
 @virtual_time
+async def test_what_the_first_voice_cannot_say_the_spare_one_does() -> None:
+    spare = Voices(name="spare")
+    engines = Voices(breaks={"tts"}, spare=spare)
+    phrases = Phrases(engines)
+    await phrases.prepare("en")
+    assert (len(phrases), len(engines.said)) == (len(PREPARED), 1)
+    assert phrases.find(ONE_MOMENT, "en") is not None
+    engines.breaks.clear()
+    await phrases.prepare("en")
+    assert len(phrases) == 2 * len(PREPARED)
+
+
+@virtual_time
 async def test_an_interrupted_preparing_holds_no_engine() -> None:
     engines = Voices()
     phrases = Phrases(engines)

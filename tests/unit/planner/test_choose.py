@@ -132,6 +132,11 @@ def test_a_language_model_that_was_not_taught_the_language_is_used_and_said_so()
     assert plan("ko", llm={"engine": "llama_server"}).launched[1].reason == "plan_model_other_language"
 
 
+def test_a_voice_that_is_part_of_its_program_loads_no_other() -> None:
+    told = problems(tts={"engine": "espeak", "model": "joe"})
+    assert 'tts.model: "joe" is not a model for espeak; for: piper' in told
+
+
 def test_a_file_on_the_disk_is_taken_as_it_is() -> None:
     llm = plan(llm={"model": "/tmp/some.gguf"}).launched[1]
     assert (llm.model, llm.model_path, llm.model_sha256) == ("/tmp/some.gguf", Path("/tmp/some.gguf"), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,9 +54,10 @@ def test_a_state_folder_that_cannot_be_written_is_logged_and_ends_nothing(
     assert "what vllm holds is not kept" in caplog.text
 
 
-def test_a_broken_file_means_estimates(house: Places) -> None:
+@pytest.mark.parametrize("written", ['["no object"]', "{", "", "[" * 100_000, "9" * 5000, '{"a": 1e999}'])
+def test_a_broken_file_means_estimates(house: Places, written: str) -> None:
     house.state.mkdir(parents=True)
-    (house.state / "measured-memory.json").write_text(json.dumps(["no object"]))
+    (house.state / "measured-memory.json").write_text(written)
     assert load(house) == {}
 
 

@@ -246,3 +246,46 @@ def test_nonsense_in_a_report_is_no_crash(nonsense: Any) -> None:
         differences(planned(GPU, context_length=1), {**TRUE, key: nonsense})
         worse(planned(GPU), {**TRUE, key: nonsense}, TRUE)
         worse(planned(GPU), TRUE, {**TRUE, key: nonsense})
+
+
+@pytest.mark.parametrize(
+    "name", ["", "DnnlExecutionProvider", "XnnpackExecutionProvider", "unknown", "VitisAI"]
+)
+def test_a_provider_that_is_no_nvidias_is_not_taken_for_the_card(name: str) -> None:
+    (fault,) = differences(planned(GPU), {**TRUE, "device": GPU, "providers": {"a": [name]}})
+    assert (fault.code, fault.facts["got"]) == ("engine_differs_provider", name)
+
+
+@pytest.mark.parametrize(
+    "name", ["CUDA0", "cuda:1", "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"]
+)
+def test_every_name_of_nvidias_is_the_card(name: str) -> None:
+    assert found(planned(GPU), device=GPU, providers={"a": [name]}) == []
+
+
+@pytest.mark.parametrize("mib", [-1, 10**400, float("nan"), float("inf"), float("-inf")])
+def test_memory_that_is_none_is_told(mib: float) -> None:
+    (fault,) = differences(planned(GPU), {**TRUE, **ON_GPU, "gpu_memory_mib": mib})
+    assert (fault.code, fault.facts["what"]) == ("engine_differs_memory", "gpu_memory")
+
+
+def test_memory_with_a_fraction_is_compared_too() -> None:
+    plan = replace(planned(GPU), memory_gib=4.0)
+    assert found(plan, **ON_GPU, gpu_memory_mib=8192.5) == [
+        ("engine_differs_memory", "gpu_memory", "8.0 GiB")
+    ]
+
+
+@pytest.mark.parametrize(
+    "counts", [{"CUDA": "7"}, {"CUDA": None, "CPU": [1]}, {"CUDA": -3, "CPU": 3}, {"": 0}]
+)
+def test_counts_that_are_none_are_no_crash(counts: Any) -> None:
+    session = {"a": ["CUDAExecutionProvider"]}
+    assert found(planned(GPU), device=GPU, providers=session, nodes={"a": counts}) == []
+
+
+def test_what_lies_in_the_main_memory_is_no_share_of_the_card() -> None:
+    # 17 GiB in all, of which 14 are experts beside the processor: the card holds 3.
+    plan = replace(planned(GPU), memory_gib=17.0, need=sum_of(("weights", 3.0)))
+    assert found(plan, **ON_GPU, gpu_memory_mib=3072) == []
+    assert found(plan, **ON_GPU, gpu_memory_mib=8192) == [("engine_differs_memory", "gpu_memory", "8.0 GiB")]

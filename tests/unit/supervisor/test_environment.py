@@ -292,3 +292,107 @@ def test_every_shipped_manifest_has_its_locks() -> None:
         for lock in (*wanted.environment.locks.values(), *wanted.environment.build_locks.values()):
             assert (engine.path / lock).is_file(), f"{engine.name}: {lock}"
     assert environment.PERCENT.search("[ 45%] Building") and shutil.which("sh")
+
+
+@pytest.mark.parametrize("where", ["toy/serve.py", "kit/server.py", "kit/new.py", "toy/engine.toml"])
+def test_a_program_that_was_changed_after_it_was_built_is_named_and_not_started(
+    shop: Workshop, where: str
+) -> None:
+    shop.build()
+    home = installed(shop.engine, shop.places)
+    changed = home.folder.parent / where
+    with changed.open("a") as file:
+        file.write("\nimport os\n")
+    with pytest.raises(EngineError) as raised:
+        installed(shop.engine, shop.places)
+    assert (raised.value.code, raised.value.facts["path"]) == ("engine_changed", changed)
+    assert raised.value.message().next == "ondam engines remove toy && ondam engines build toy"
+
+
+def test_one_that_is_older_than_the_package_is_what_it_was_built_from(shop: Workshop) -> None:
+    shop.build()
+    (shop.folder / "serve.py").write_text("print('two')")
+    assert shop.says() == "one"
+    (installed(shop.engine, shop.places).folder / "serve.py").unlink()
+    with pytest.raises(EngineError) as raised:
+        installed(shop.engine, shop.places)
+    assert raised.value.code == "engine_changed"
+
+
+def test_a_lock_that_is_gone_is_named(shop: Workshop) -> None:
+    (shop.folder / "requirements.lock").unlink()
+    with pytest.raises(EngineError) as raised:
+        shop.build()
+    assert raised.value.code == "engine_lock_missing"
+    assert raised.value.facts["path"] == shop.folder / "requirements.lock"
+
+
+def test_a_place_that_cannot_be_written_is_named(shop: Workshop) -> None:
+    shop.places.environments.parent.mkdir(parents=True)
+    shop.places.environments.write_text("no folder")
+    with pytest.raises(EngineError) as raised:
+        shop.build()
+    assert raised.value.code == "engine_environment_unwritable"
+    assert str(raised.value.facts["path"]) == str(shop.places.environments)
+
+
+def test_no_right_to_write_is_told_by_building_and_removing(shop: Workshop) -> None:
+    shop.build()
+    (shop.folder / "requirements.lock").write_text("# another\n")
+    lock = shop.places.environments / ".toy.lock"
+    lock.unlink(missing_ok=True)
+    lock.mkdir()  # no file can be made there, not even by the superuser
+    for change in (shop.build, lambda: remove("toy", shop.places)):
+        with pytest.raises(EngineError) as raised:
+            change()
+        assert raised.value.code == "engine_environment_unwritable"
+        assert str(raised.value.facts["path"]) == str(lock)
+    assert shop.says() == "one"
+
+
+def test_a_build_that_was_killed_before_it_was_swapped_in_is_taken_up(shop: Workshop) -> None:
+    shop.build()
+    root = shop.places.environments / "toy"
+    root.rename(root.with_name(".toy.building"))
+    (root.parent / ".toy.old").mkdir()
+    began = len(shop.steps.seen)
+    assert shop.build() == "built"
+    assert shop.steps.seen[began:] == []  # nothing was installed again
+    assert shop.says() == "one"
+    assert not (root.parent / ".toy.old").exists()
+
+
+def test_an_environment_that_is_a_link_to_nowhere_is_made_anew(shop: Workshop) -> None:
+    shop.places.environments.mkdir(parents=True)
+    (shop.places.environments / "toy").symlink_to("nowhere")
+    (shop.places.environments / ".toy.building").symlink_to("nowhere")
+    assert shop.build() == "built"
+    assert shop.says() == "one"
+
+
+def test_an_environment_whose_python_is_gone_is_not_whole_and_is_made_anew(shop: Workshop) -> None:
+    shop.build()
+    python = installed(shop.engine, shop.places).python
+    python.unlink()
+    python.symlink_to("/nowhere/python3")  # as after the system's Python was taken away
+    assert not is_current(shop.engine, "cpu", shop.places)
+    with pytest.raises(EngineError) as raised:
+        installed(shop.engine, shop.places)
+    assert raised.value.code == "engine_not_built"
+    assert shop.build() == "built"
+    assert shop.says() == "one"
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    ["", "{", "[]", "3", "[" * 100_000, '{"packages": 5, "source": [], "variant": {}}', '{"packages": "a"}'],
+    ids=lambda stamp: stamp[:20],
+)
+def test_a_stamp_that_is_none_is_of_an_environment_that_was_not_finished(shop: Workshop, stamp: str) -> None:
+    shop.build()
+    (shop.places.environments / "toy" / STAMP).write_text(stamp)
+    assert list(built(shop.places)) == []
+    with pytest.raises(EngineError) as raised:
+        installed(shop.engine, shop.places)
+    assert raised.value.code == "engine_not_built"
+    assert shop.build() == "built"

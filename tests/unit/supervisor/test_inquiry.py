@@ -108,3 +108,26 @@ async def test_nobody_there_is_not_yet(tmp_path: Path) -> None:
 
 def test_a_huge_page_is_no_cache() -> None:
     assert cache_config("x" * 2_000_000) == {}
+
+
+@pytest.mark.parametrize("blocks", ["9" * 5000, "²", "٣", "-1", "1.5", "NaN"])
+async def test_a_count_of_blocks_that_is_none_is_not_told(serve: Serve, blocks: str) -> None:
+    metrics = f'vllm:cache_config_info{{cache_dtype="fp8",num_gpu_blocks="{blocks}"}} 1\n'
+    told = await inquire(await serve({"/metrics": (200, metrics.encode())}), "")
+    assert (told.kv_dtype, told.kv_blocks) == ("fp8", None)
+
+
+async def test_names_that_cannot_be_shown_are_left_out(serve: Serve) -> None:
+    models = b'{"data": [{"id": "\\ud800"}, {"id": "a\\nb"}, {"id": ""}, {"id": "%s"}, {"id": "good"}]}'
+    routes = {
+        "/v1/models": (200, models % (b"x" * 301)),
+        "/version": (200, b'{"version": "\\udfff"}'),
+        "/metrics": (200, b'vllm:cache_config_info{cache_dtype="\x1b[31m"} 1\n'),
+    }
+    told = await inquire(await serve(routes), "")
+    assert told == Told(models=("good",))
+
+
+async def test_a_context_of_more_tokens_than_there_are_is_not_told(serve: Serve) -> None:
+    models = b'{"data": [{"id": "m", "max_model_len": %s}]}' % (b"9" * 400)
+    assert (await inquire(await serve({"/v1/models": (200, models)}), "m")).context_length is None

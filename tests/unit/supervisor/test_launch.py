@@ -27,9 +27,19 @@ def manifest(command: list[str], env: dict[str, str] | None = None) -> Manifest:
     )
 
 
-def launched(of: Manifest, environ: dict[str, str] | None = None, stage: Stage = "stt") -> Launch:
+def launched(
+    of: Manifest, environ: dict[str, str] | None = None, stage: Stage = "stt", *, isolated: bool = True
+) -> Launch:
     planned = PlannedEngine("ear", stage, "base", Path("/m"), None, "cpu", 3, "ko", {"word": "온담"})
-    return launch(planned, manifest=of, home=HOME, places=PLACES, daemon=DAEMON, environ=environ or {})
+    return launch(
+        planned,
+        manifest=of,
+        home=HOME,
+        places=PLACES,
+        daemon=DAEMON,
+        environ=environ or {},
+        isolated=isolated,
+    )
 
 
 def test_every_placeholder_of_the_contract_is_filled() -> None:
@@ -58,6 +68,13 @@ def test_every_placeholder_of_the_contract_is_filled() -> None:
         "ko",
         '{"word": "온담"}',
     ]
+
+
+def test_the_network_is_the_manifests_or_whatever_there_is() -> None:
+    own = manifest(["x"])
+    alone = own.model_copy(update={"launch": own.launch.model_copy(update={"network": "loopback"})})
+    assert [launched(one).network for one in (own, alone)] == ["none", "loopback"]
+    assert [launched(one, isolated=False).network for one in (own, alone)] == ["open", "open"]
 
 
 def test_a_placeholder_that_does_not_exist_is_named() -> None:

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from ondam.supervisor import leash
-from ondam.supervisor.family import Identity, marked
+from ondam.supervisor.family import Identity, marked, relatives
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's leash is Linux's")
 
@@ -56,7 +56,23 @@ def test_an_identity_fits_one_process_and_no_later_one() -> None:
     me = Identity.of(os.getpid())
     assert me.alive and Identity.parse(str(me)) is not None
     assert not Identity(me.pid, me.born - 100).alive
+
     assert [Identity.parse(text) for text in ("", "x:y", "1", "1:2:3")] == [None] * 4
+
+
+def test_whoever_sets_the_clock_makes_nobody_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(SLEEPER, env={}, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        leader, started = Identity.of(process.pid), psutil.boot_time()
+        for jump in (0.0, 400 * 86_400.0, -86_400.0):
+            # Where psutil takes the clock's part of a birth from.
+            monkeypatch.setattr("psutil._pslinux.boot_time", lambda jump=jump: started + jump)
+            assert leader.alive
+            assert str(Identity.of(process.pid)) == str(leader)
+            # It has no mark: its session alone tells whose it is.
+            assert [found.pid for found in relatives(leader, {"ONDAM_ENGINE": "none"})] == [process.pid]
+        process.kill()
 
 
 def test_marks_are_found_in_processes_that_carry_all_of_them() -> None:

@@ -4,6 +4,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from ondam.supervisor.log import FILE_BYTES, KEPT, Log, tail
 
 
@@ -53,3 +55,38 @@ def test_the_tail_reaches_into_older_files(tmp_path: Path) -> None:
     (tmp_path / "e.log.1").write_text("1\n2\n")
     assert tail(tmp_path / "e.log", 3) == ["2", "3", "4"]
     assert tail(tmp_path / "e.log", 0) == [] == tail(tmp_path / "none.log", 5)
+
+
+def test_what_is_said_after_it_was_hushed_is_left_out_to_the_last_word(tmp_path: Path) -> None:
+    log = Log(tmp_path / "e.log")
+    first = log.pipe()
+    os.write(first, b"loading\n")
+    until_written(log, "loading")
+    log.hush()
+    second = log.pipe()  # the next life speaks for itself
+    os.write(second, b"loading again\n")
+    until_written(log, "loading again")
+    os.write(first, b"SECRET\n")
+    os.close(first)
+    until_written(log, "left out")
+    os.close(second)
+    log.close()
+    said = log.path.read_text("utf-8")
+    assert "loading\n" in said and "loading again\n" in said
+    assert "SECRET" not in said
+    assert "7 bytes of its output were left out" in said
+
+
+def test_a_disk_that_takes_nothing_does_not_keep_the_file_from_being_let_go(tmp_path: Path) -> None:
+    (tmp_path / "e.log").symlink_to("/dev/full")
+    log = Log(tmp_path / "e.log")
+    log.note("lost")
+    log.close()
+
+
+def until_written(log: Log, what: str) -> None:
+    for _ in range(1000):
+        if log.path.exists() and what in log.path.read_text("utf-8"):
+            return
+        time.sleep(0.005)
+    pytest.fail(f"{what!r} was not written")

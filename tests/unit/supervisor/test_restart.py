@@ -8,6 +8,8 @@ from ondam.supervisor.restart import (
     Policy,
     back_off,
     ended,
+    ill,
+    most_mib,
     started,
     unanswered,
 )
@@ -70,3 +72,25 @@ def test_only_requests_that_were_never_answered_count_as_unanswered() -> None:
         2,
     ]
     assert [unanswered(1, code) for code in ("engine_refused", "engine_hung_up")] == [1, 1]
+
+
+def test_a_machine_without_room_is_waited_for_without_end_and_counts_against_nobody() -> None:
+    past, at, waits = Past(), 0.0, []
+    for _ in range(40):
+        decision = life(past, at, "short")
+        assert isinstance(decision, Again)
+        waits.append(decision.wait_s)
+        past, at = decision.past, at + 1
+    assert waits[:5] == [0.5, 1.0, 2.0, 4.0, 4.0] and set(waits[5:]) == {4.0}
+    assert life(past, at) == Again(0.5, Past((at,)))
+
+
+def test_answers_that_are_none_count_and_what_the_request_is_to_blame_for_does_not() -> None:
+    assert [ill(2, code) for code in ("engine_broken_frame", "engine_refused", "llm_failed")] == [3, 3, 3]
+    assert [ill(2, code) for code in ("llm_refused", "llm_context_full", "llm_stalled")] == [2, 2, 2]
+
+
+def test_an_engine_may_take_twice_what_it_should_and_some_more() -> None:
+    assert most_mib(ready_mib=300, needs_mib=500, headroom_mib=1024) == 2024
+    assert most_mib(ready_mib=600, needs_mib=500, headroom_mib=1024) == 2224
+    assert most_mib(ready_mib=600, needs_mib=500, headroom_mib=0) == float("inf")

@@ -57,11 +57,11 @@ def engine(folder: Path, script: str) -> EngineFolder:
     return read_engine(folder / "slow")
 
 
-def go(folder: Path, told: Told, script: str) -> Path:
+def go(folder: Path, told: Told, script: str, *, isolated: bool = True) -> Path:
     planned = PlannedEngine("slow", "tts", "", None, None, "cuda:1", 1, "en")
     log = folder / "logs" / "warm-slow.log"
     places = Places(folder, folder / "data", folder, folder)
-    warm(engine(folder, script), planned, places, progress=told, log=log)
+    warm(engine(folder, script), planned, places, isolated=isolated, progress=told, log=log)
     return log
 
 
@@ -71,6 +71,14 @@ def test_what_it_prints_is_progress_and_everything_is_in_the_log(tmp_path: Path,
     cache = tmp_path / "data" / "caches" / "slow"
     assert run.steps == [("begins", 0, 2), (f"{cache} cuda:1", 2, 2)]
     assert log.read_text("utf-8").splitlines() == ["[0/2] begins", "a word", f"[2/2] {cache} cuda:1"]
+
+
+@pytest.mark.parametrize(("isolated", "network"), [(True, "none"), (False, "unset")])
+def test_it_is_cut_off_from_the_network_as_the_engine_is(
+    tmp_path: Path, run: Told, isolated: bool, network: str
+) -> None:
+    script = 'import os; print(os.environ.get("ONDAM_NETWORK", "unset").split()[0])'
+    assert go(tmp_path, run, script, isolated=isolated).read_text("utf-8") == f"{network}\n"
 
 
 @pytest.mark.parametrize(

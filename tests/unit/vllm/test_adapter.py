@@ -44,6 +44,7 @@ class Adapter:
             places=places,
             daemon=Identity.of(os.getpid()),
             environ=os.environ,
+            isolated=True,
         )
         self.process = subprocess.Popen(
             made.command, env=dict(made.env), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
@@ -238,3 +239,21 @@ def test_a_folder_that_is_no_checkpoint_is_told_in_a_line(
     assert adapter.process.returncode == 1
     assert said.startswith("vllm: no *.safetensors in ")
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["<html>", "[]", "[" * 50_000, '{"choices": []}', '{"choices": [{"message": "Hello"}]}', "9" * 5000],
+    ids=["page", "list", "deep", "none", "text", "digits"],
+)
+def test_an_answer_without_a_message_is_told_in_a_line(start: Callable[..., Adapter], body: str) -> None:
+    adapter = start(bodies={"/v1/chat/completions": body})
+    told = adapter.process.communicate(timeout=WITHIN_S)[1]
+    assert adapter.process.returncode == 1
+    assert "vllm: /v1/chat/completions answered without a message" in told
+    assert "Traceback" not in told and not adapter.socket.exists() and not adapter.report.exists()
+
+
+def test_metrics_that_are_none_leave_the_configuration_to_count(start: Callable[..., Adapter]) -> None:
+    adapter = start("kv-fp8", bodies={"/metrics": "<html>\xff\xfe" + "x" * 50_000}).ready()
+    assert read_report(adapter.report, "vllm")["kv_dtype"] == "fp8"

@@ -200,3 +200,80 @@ def test_labels_of_a_metric_may_hold_quotes() -> None:
     text = f"# HELP vllm:cache_config_info x\nvllm:cache_config_info{labels} 1.0\n"
     assert cache_config(text) == {"a": "1", "cache_dtype": "fp8", "b": 'say \\"no\\"'}
     assert cache_config("process_cpu_seconds_total 1.0\n") == {}
+
+
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    10**400,
+    float("nan"),
+    "",
+    "x",
+    "²",
+    "9" * 5000,
+    [],
+    [[1]],
+    {},
+    {"a": 1},
+)
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+@pytest.mark.parametrize(
+    ("table", "key"),
+    [
+        ("model_config", "dtype"),
+        ("model_config", "enforce_eager"),
+        ("model_config", "quantization"),
+        ("model_config", "max_model_len"),
+        ("compilation_config", "cudagraph_mode"),
+        ("cache_config", "cache_dtype"),
+        ("cache_config", "num_gpu_blocks"),
+        ("device_config", "device_type"),
+    ],
+)
+def test_a_value_of_another_kind_is_no_crash_and_no_agreement(table: str, key: str, value: Any) -> None:
+    info, _, heard = recorded("graphs")
+    info["vllm_config"][table][key] = value
+    metrics = f'vllm:cache_config_info{{num_gpu_blocks="{value if isinstance(value, str) else 1}"}} 1\n'
+    found = obtained(info, metrics, heard)
+    for number in (found.context_length, found.kv_blocks):
+        assert number is None or 0 <= number < 10**15
+
+
+@pytest.mark.parametrize("mode", ["SUPER", 9, {"decode": "FULL"}, [7, 7], True])
+def test_a_graph_mode_that_a_later_vllm_may_have_is_not_taken_for_graphs(mode: Any) -> None:
+    info, metrics, _ = recorded("graphs")
+    info["vllm_config"]["compilation_config"]["cudagraph_mode"] = mode
+    info["vllm_config"]["device_config"]["device_type"] = "cuda"
+    assert obtained(info, metrics, said()).cuda_graphs is None
+    # Whatever it is called: that they were captured is what counts.
+    assert obtained(info, metrics, said("Graph capturing finished in 3 secs")).cuda_graphs is True
+
+
+@pytest.mark.parametrize(
+    ("table", "code"),
+    [
+        ("model_config", "engine_differs_context"),
+        ("cache_config", "engine_differs_kv"),
+        ("compilation_config", "engine_lost_graphs"),
+        ("device_config", "engine_differs_device"),
+    ],
+)
+def test_a_table_that_a_later_vllm_calls_otherwise_is_told_as_a_difference(table: str, code: str) -> None:
+    info, _, _ = recorded("kv-fp8")
+    config = info["vllm_config"]
+    config["device_config"]["device_type"] = "cuda"
+    config["model_config"]["enforce_eager"] = False
+    config["compilation_config"]["cudagraph_mode"] = "FULL_AND_PIECEWISE"
+    plan = planned(MODEL, "cuda:0", kv_cache_dtype="fp8")
+
+    def codes() -> list[str]:
+        found = obtained(info, "", said())
+        device = "cuda:0" if found.device == "cuda" else found.device
+        return [fault for fault, _ in faults(plan, found, device=device)]
+
+    assert codes() == []
+    config[f"{table}_v2"] = config.pop(table)
+    assert code in codes()

@@ -27,7 +27,9 @@ PARTS = {
     "--turns", default=24, show_default=True, type=click.IntRange(1, 100_000), help="Counted turns."
 )
 @click.option("--clips", "folder", type=click.Path(path_type=Path, file_okay=False), help="WAVs to ask.")
-@click.option("--language", type=click.Choice(["ko", "en"]), help="Else as configured.")
+@click.option(
+    "--language", type=click.Choice(["ko", "en"]), help="Else the daemon's that runs, or as configured."
+)
 @click.option(
     "--prompt",
     "prompt_file",
@@ -71,7 +73,7 @@ def command(
     context: click.Context,
     turns: int,
     folder: Path | None,
-    language: str | None,
+    language: Language | None,
     prompt_file: Path | None,
     settle: int | None,
     seed: int,
@@ -95,10 +97,11 @@ def command(
     from ondam.cli.bench.questions import questions
     from ondam.cli.bench.run import Bench
     from ondam.cli.bench.table import draw
+    from ondam.cli.own_daemon import asked_in
     from ondam.cli.terminal import print_json, say
     from ondam.cli.up import laid_over
     from ondam.config import load
-    from ondam.conversation import for_conversation
+    from ondam.config.conversation import for_conversation
     from ondam.deploy.prepare import prepare
     from ondam.measure.prompt import read_prompt
     from ondam.measure.stubs import delays, stub_settings
@@ -113,6 +116,7 @@ def command(
     prompt = read_prompt(prompt_file) if prompt_file is not None else None
     with tempfile.TemporaryDirectory(prefix="ondam-stub-") as folder_of_sockets:
         sockets = Path(folder_of_sockets)
+        language = asked_in(here, language)
         changed = [*settings, *([f"language={language}"] if language else [])]
         if stub_ms:
             changed += [f"{key}={value}" for key, value in stub_settings(sockets).items()]

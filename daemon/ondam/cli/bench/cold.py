@@ -142,7 +142,7 @@ class _Ways:
         return speak
 
     def _address(self, engine: wire.EngineStatus) -> str:
-        return f"unix://{self._running.here.engine_socket(engine['name'])}"
+        return f"unix://{self._running.here.engine_answers(engine['name'])}"
 
     def alone(self, stage: Literal["stt", "tts"], launch: Launch) -> Callable[[Job], Awaitable[Alone]]:
         """A process for each job."""
@@ -175,6 +175,8 @@ class _Ways:
             places=self._running.here,
             daemon=Identity.of(os.getpid()),
             environ=os.environ,
+            # As the resident one is: what takes the network away takes time at each start.
+            isolated=self._running.config.supervisor.isolation != "off",
         )
 
 

@@ -102,13 +102,13 @@ def chosen(context: click.Context) -> int | None:
     from ondam.measure.stubs import delays
 
     names = options.get("names")
-    language = given["language"]
     asked = Asked(
         turns=given["turns"],
         settle=given["settle"],
         seed=given["seed"],
         folder=given["folder"],
-        settings=(*given["settings"], *([f"language={language}"] if language else [])),
+        settings=given["settings"],
+        language=given["language"],
         prompt=given["prompt_file"],
         stub_ms=delays(given["stub"]) if given["stub"] is not None else None,
         steps=options.get("concurrency") or (),

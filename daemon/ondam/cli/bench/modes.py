@@ -38,7 +38,9 @@ class Asked:
     seed: int
     folder: Path | None
     settings: Sequence[str]
-    """``KEY=VALUE``, language included."""
+    """``KEY=VALUE``."""
+    language: Language | None = None
+    """None: the one of the daemon that runs, else of the configuration."""
     prompt: Path | None = None
     stub_ms: Mapping[str, float] | None = None
     steps: tuple[int, ...] = ()
@@ -77,6 +79,7 @@ class Mode(Protocol):
 
 def measure(name: Name, mode: Mode, asked: Asked, *, json_wanted: bool) -> int:
     """Run ``mode`` on the daemon that runs, or on one of our own, and show what came of it."""
+    from ondam.cli.own_daemon import asked_in
     from ondam.cli.up import laid_over
     from ondam.config import load
     from ondam.deploy.prepare import prepare
@@ -88,6 +91,8 @@ def measure(name: Name, mode: Mode, asked: Asked, *, json_wanted: bool) -> int:
         changed = list(asked.settings)
         if asked.stub_ms:
             changed += [f"{key}={value}" for key, value in stub_settings(Path(sockets)).items()]
+        named = asked_in(here, asked.language)
+        changed += [f"language={named}"] if named else []
         language = load(here.config_file, laid_over(changed)).spoken_language
         changed.append(f"language={language}")
         prompt: SystemPrompt | None = None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ondam.config import Config, load
-from ondam.conversation import Settings, for_conversation
+from ondam.config.conversation import Settings, for_conversation
 from ondam.errors import ConfigError
 
 SHIPPED = ("", "shipped")
@@ -29,7 +29,7 @@ OF_A_CONVERSATION = tuple(Settings.model_fields)
 def read_profile(given: str) -> dict[str, Any]:
     """A TOML file's tables, or ``KEY=VALUE,KEY=VALUE``; nothing for ``shipped``. Raises ConfigError."""
     from ondam.cli.up import laid_over
-    from ondam.schema import read_toml
+    from ondam.config.schema import read_toml
 
     if given.strip() in SHIPPED:
         return {}

@@ -1,9 +1,9 @@
 """``vllm serve``: takes the real arguments, says what a recorded run said, and answers as the recording does.
 
 ``FAKE_VLLM`` is a JSON object: ``recording`` (folder), ``ends`` (status to end with while loading),
-``loads`` (without end), ``file`` (gets the arguments and the core's process id). The engine core is a
-process of its own: when it is killed,
-``/health`` is 503 and the server lives on, as vLLM's does for seconds.
+``loads`` (without end), ``file`` (gets the arguments and the core's process id), ``bodies`` (route to what
+it answers instead). The engine core is a process of its own: when it is killed, ``/health`` is 503 and
+the server lives on, as vLLM's does for seconds.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ Message = MutableMapping[str, Any]
 class App:
     """The routes, as an ASGI application."""
 
-    def __init__(self, recording: Path, core: subprocess.Popen[bytes], model: str) -> None:
+    def __init__(
+        self, recording: Path, core: subprocess.Popen[bytes], model: str, bodies: dict[str, str]
+    ) -> None:
         self.recording = recording
         self.core = core
         self.model = model
+        self.bodies = bodies
         self.state = SimpleNamespace(
             vllm_config=json.loads((recording / "server_info.json").read_bytes())["vllm_config"]
         )
@@ -56,6 +59,7 @@ class App:
             body = b'{"results":["anything"]}'
         else:
             body, status = b'{"detail":"Not Found"}', 404
+        body = self.bodies.get(path, "").encode("latin-1") or body
         headers = [(b"content-type", kind.encode())]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -101,7 +105,7 @@ async def serve(given: Any, told: dict[str, Any], core: subprocess.Popen[bytes])
     """Listen first, load then, as vLLM does: connections wait, unanswered."""
     recording = Path(told["recording"])
     ready = asyncio.Event()
-    outer = App(recording, core, given.served_model_name)
+    outer = App(recording, core, given.served_model_name, told.get("bodies", {}))
     module, _, name = given.middleware.rpartition(".")
     app = getattr(import_module(module), name)(outer)
 

@@ -1,0 +1,26 @@
+"""The table in docs/faults.toml and the tests beside this file know the same cases."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.faults.matrix import CASES
+
+from ondam.messages import catalog
+
+STAGES = ("stt", "llm", "tts")
+
+
+def test_every_case_of_the_table_is_held_by_a_test_and_every_test_has_its_row() -> None:
+    written = "".join(path.read_text("utf-8") for path in Path(__file__).parent.glob("test_matrix_*.py"))
+    held = set(re.findall(r"recovered\(\s*\"(\w+)\"", written))
+    assert held == set(CASES)
+
+
+def test_every_text_that_a_case_promises_is_one_of_the_products() -> None:
+    for name, case in CASES.items():
+        assert case["en"] and case["ko"] and case["within_s"] >= 0, name
+        for code in (one for codes in case["told"] for one in codes.split("|")):
+            named = {code.format(stage=stage) for stage in STAGES}
+            assert named & catalog().keys(), f"{name}: {code}"

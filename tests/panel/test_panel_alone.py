@@ -1,0 +1,143 @@
+"""The panel when its daemon is not there, comes, goes, or refuses; the daemon answers by heart."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+from tests.panel.conftest import go, opened
+from tests.unit.control.fake_daemon import FakeDaemon, turn
+
+from ondam.control.server import Server
+from ondam.errors import ControlError
+from ondam_ui.panel.server import Panel
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+
+
+@asynccontextmanager
+async def panel(socket: Path) -> AsyncIterator[str]:
+    ended, told = asyncio.Event(), asyncio.get_running_loop().create_future()
+    serving = asyncio.create_task(Panel(socket).run(0, told.set_result, ended))
+    try:
+        yield await told
+    finally:
+        ended.set()
+        await asyncio.wait_for(serving, 5)
+
+
+@asynccontextmanager
+async def serving(daemon: FakeDaemon, socket: Path) -> AsyncIterator[None]:
+    server = Server(daemon, socket)
+    await server.start()
+    try:
+        yield
+    finally:
+        await server.stop()
+
+
+@pytest.fixture
+def socket() -> object:
+    with tempfile.TemporaryDirectory(prefix="ondam-") as folder:
+        yield Path(folder) / "run" / "control.sock"
+
+
+async def banner(page: Page) -> str:
+    await page.wait_for_selector(".banner:not([hidden])")
+    return await page.locator(".banner").inner_text()
+
+
+async def test_the_page_says_that_the_daemon_is_not_there_and_goes_on_when_it_is(
+    browser: Browser, socket: Path
+) -> None:
+    async with panel(socket) as address, opened(browser, address) as (page, looked):
+        said = await banner(page)
+        assert "Ondam is not running" in said and "→" not in said and "ondam up" in said
+        assert await page.locator("#state").inner_text() == "not running"
+        for _ in range(2):
+            async with serving(FakeDaemon(), socket):
+                await page.wait_for_selector("#state[data-state=listening]")
+                assert await page.locator(".banner").is_hidden()
+            assert "ondam" in (await banner(page)).lower()
+        looked.clean()
+
+
+async def test_the_page_says_that_the_panel_has_ended(browser: Browser, socket: Path) -> None:
+    async with AsyncExitStack() as looking:
+        async with serving(FakeDaemon(), socket), panel(socket) as address:
+            page, _ = await looking.enter_async_context(opened(browser, address))
+            await page.wait_for_selector("#state[data-state=listening]")
+        await expect(page.locator(".banner")).to_contain_text("Ondam window has ended")
+        assert await page.locator("#state").inner_text() == "not running"
+
+
+async def test_what_the_daemon_refuses_is_told_in_words_where_it_was_asked_for(
+    browser: Browser, socket: Path
+) -> None:
+    daemon = FakeDaemon()
+    async with serving(daemon, socket), panel(socket) as address, opened(browser, address) as (page, _):
+        page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.accept()))
+        await go(page, "engines")
+        await page.wait_for_selector(".engine")
+        daemon.failing = ControlError("control_not_permitted", uid=1000, permission="admin")
+        await page.get_by_role("button", name="Restart").first.click()
+        alert = page.locator(".engine [role=alert]").first
+        await alert.wait_for()
+        assert "User 1000 may not do this" in await alert.inner_text()
+        daemon.failing = None
+        await page.get_by_role("button", name="Restart").first.click()
+        await alert.wait_for(state="detached")
+        assert ("restart_engine", "faster_whisper") in daemon.asked
+
+
+async def test_an_old_address_lets_nobody_in_and_says_what_to_do(browser: Browser, socket: Path) -> None:
+    async with panel(socket) as address, opened(browser, address.split("#")[0] + "#token=old") as (page, _):
+        assert "not opened with the address" in await page.locator("[role=alert]").inner_text()
+        assert await page.locator(".next").inner_text() == "ondam panel"
+        assert await page.locator("nav").count() == 0
+
+
+async def test_the_token_leaves_the_address_and_a_new_page_of_the_browser_is_let_in(
+    browser: Browser, socket: Path
+) -> None:
+    there = serving(FakeDaemon(), socket)
+    async with there, panel(socket) as address, opened(browser, address) as (page, looked):
+        await page.wait_for_selector("#state[data-state=listening]")
+        assert "token" not in page.url
+        await page.reload()
+        await page.wait_for_selector("#state[data-state=listening]")
+        other = await page.context.new_page()
+        await other.goto(page.url)
+        await other.wait_for_selector("#state[data-state=listening]")
+        looked.clean()
+
+
+async def test_a_turn_that_ends_is_in_the_list_without_loading_the_page_again(
+    browser: Browser, socket: Path
+) -> None:
+    daemon = FakeDaemon()
+    async with serving(daemon, socket), panel(socket) as address, opened(browser, address) as (page, looked):
+        await page.wait_for_selector("#state[data-state=listening]")
+        daemon.broadcast.publish({"type": "state", "session": "s", "state": "thinking"})
+        await page.wait_for_selector("#state[data-state=thinking]")
+        daemon.broadcast.publish({"type": "turn", "session": "s", "turn": turn(9)})
+        await page.wait_for_selector("[data-turn='test/9']")
+        assert await page.locator(".running .big").inner_text() == "640 ms"
+        looked.clean()
+
+
+async def test_the_language_changes_in_place(browser: Browser, socket: Path) -> None:
+    there = serving(FakeDaemon(), socket)
+    async with there, panel(socket) as address, opened(browser, address, locale="ko-KR") as (page, looked):
+        await page.wait_for_selector("h1:has-text('지금')")
+        await page.locator("#language").click()
+        await page.wait_for_selector("h1:has-text('Now')")
+        assert await page.evaluate("document.documentElement.lang") == "en"
+        await page.reload()
+        await page.wait_for_selector("h1:has-text('Now')")
+        looked.clean()

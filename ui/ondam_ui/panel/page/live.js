@@ -1,0 +1,158 @@
+// What the daemon says as it happens: one WebSocket, one picture of the present, and who wants to see it.
+
+import { get } from "./api.js";
+import { language } from "./texts.js";
+
+const AGAIN_MS = 1000;
+
+// What belongs to an answer, and is done anew when it is begun anew.
+const DRAFT = ["stt_final", "llm_sent", "llm_first_token", "first_clause", "tts_sent", "tts_first_audio"];
+
+/** `link`: connecting, open, absent (the panel serves, the daemon does not) or closed (the panel has ended). */
+export const now = {
+  link: "connecting",
+  error: null,
+  status: null,
+  levels: null,
+  running: null,
+  exchanges: [],
+  notice: null,
+};
+
+const watchers = new Set();
+let socket = null;
+let wanted = false;
+let drawn = false;
+let asking = null;
+
+/** Calls back after changes, at most once a frame, with the types of the events there were. */
+export function watch(watcher) {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
+}
+
+let types = new Set();
+
+function changed(type) {
+  types.add(type);
+  if (drawn) return;
+  drawn = true;
+  // Not requestAnimationFrame alone: a page in the background is drawn when it is looked at, but must not fall behind.
+  (document.hidden ? (call) => setTimeout(call, 250) : requestAnimationFrame)(() => {
+    drawn = false;
+    const told = types;
+    types = new Set();
+    for (const watcher of watchers) watcher(told);
+  });
+}
+
+/** Levels, marks and the answer as it is spoken cost ten messages a second: only who looks at them gets them. */
+export function connect(levels = wanted) {
+  wanted = levels;
+  const fleeting = levels && !document.hidden;
+  if (socket && socket.fleeting === fleeting && socket.readyState <= WebSocket.OPEN && socket.spoken === language) return;
+  const before = socket;
+  const opened = new WebSocket(`api/events?levels=${fleeting ? 1 : 0}&language=${language}`);
+  opened.fleeting = fleeting;
+  opened.spoken = language;
+  opened.onmessage = (message) => opened === socket && heard(JSON.parse(message.data));
+  opened.onclose = () => {
+    if (opened !== socket) return;
+    now.link = "closed";
+    now.levels = null;
+    changed("link");
+    setTimeout(() => opened === socket && ((socket = null), connect()), AGAIN_MS);
+  };
+  socket = opened;
+  before?.close();
+}
+
+document.addEventListener("visibilitychange", () => socket && connect());
+
+function heard(event) {
+  switch (event.type) {
+    case "absent":
+      Object.assign(now, { link: "absent", error: event.error, levels: null, running: null });
+      break;
+    case "snapshot":
+      Object.assign(now, { link: "open", error: null, status: event.status });
+      if (event.status.faults.length || event.status.engines.some((engine) => engine.faults.length)) ask();
+      break;
+    case "state":
+      now.status.state = event.state;
+      if (event.state === "hearing") now.running = begun();
+      break;
+    case "mode":
+      now.status.mode = event.mode;
+      ask();
+      break;
+    case "transcript":
+      running().transcript = event.text;
+      break;
+    case "partial":
+      running().reply = event.reply;
+      break;
+    case "mark":
+      marked(event);
+      break;
+    case "levels":
+      now.levels = event;
+      break;
+    case "turn":
+      finished(event.turn);
+      break;
+    case "notice":
+      now.notice = event.text ?? event.code;
+      break;
+    default: // engine, fault, fault_cleared, switch: the texts are wanted in the reader's language
+      ask();
+  }
+  changed(event.type);
+}
+
+function begun() {
+  return { transcript: "", reply: "", marks: {}, dropped: 0, voiced: null };
+}
+
+function running() {
+  now.running ??= begun();
+  return now.running;
+}
+
+function marked({ turn: number, name, at_ms }) {
+  if (now.running?.turn !== undefined && now.running.turn !== number) now.running = begun();
+  const turn = running();
+  turn.turn = number;
+  const before = turn.marks[name];
+  if (name === "stt_sent" && before !== undefined && before !== null && Math.abs(before - at_ms) > 1) {
+    // Another draft: the one before was thrown away, and what it had come to with it.
+    turn.dropped += 1;
+    for (const gone of DRAFT) delete turn.marks[gone];
+  }
+  turn.marks[name] = at_ms;
+  // When the user fell silent, by this page's own clock: the running end of the bars is drawn from there.
+  if (at_ms !== null) turn.voiced = performance.now() - at_ms;
+}
+
+function finished(turn) {
+  const before = now.running;
+  now.running = null;
+  if (!now.status) return;
+  now.status.last_turn = turn;
+  now.status.turns += 1;
+  const said = { at: turn.started_at, transcript: turn.transcript ?? before?.transcript, reply: turn.reply, turn };
+  if (said.transcript || said.reply) now.exchanges = [...now.exchanges, said].slice(-5);
+}
+
+/** The status anew, once for many changes. */
+export function ask() {
+  asking ??= setTimeout(async () => {
+    asking = null;
+    try {
+      now.status = await get("status");
+      changed("status");
+    } catch {
+      // The relay says what is the matter, and a snapshot follows when it is over.
+    }
+  }, 150);
+}

@@ -1,0 +1,234 @@
+"""The way to the daemon: follows it, comes back to it, and does what a click asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from ondam.control import wire
+from ondam.control.client import Client
+from ondam.messages import Message, message, text
+from ondam_ui.tray.menu import Do, Language
+from ondam_ui.tray.seen import Remark, Seen, Verb, fold, known, lost, today
+
+FIRST_S, LAST_S = 0.5, 5.0
+"""Between tries to reach the daemon; doubled each time. A try is one ``connect`` to a socket."""
+
+REMARK_S = 8.0
+"""How long the menu says what the last choice came to."""
+
+LISTEN_S = 30.0
+"""How long "Listen to one question now" waits for a voice."""
+
+ASKS_AGAIN = frozenset({"fault", "fault_cleared", "engine", "switch"})
+"""Events after which the whole status is asked for: its texts are in the reader's language."""
+
+
+@runtime_checkable
+class Explained(Protocol):
+    """An ``OndamError``, which the tray does not import."""
+
+    def message(self, language: Language) -> Message:
+        """What happened, and what to do."""
+
+
+class Desk(Protocol):
+    """What only the user's session can do."""
+
+    def show(self, seen: Seen) -> None:
+        """From now on this is so. Called from the link's thread."""
+
+    def copy(self, told: str) -> None:
+        """Into the clipboard."""
+
+    async def open_panel(self) -> int:
+        """In the browser; 0, or the exit code of a panel that did not come up. Raises OSError."""
+
+    def set_at_login(self, wanted: bool) -> None:
+        """Whether the tray starts with the session. Raises OSError."""
+
+    def at_login(self) -> bool:
+        """Whether it does."""
+
+    def quit(self) -> object:
+        """End the tray; the daemon goes on."""
+
+
+@dataclass
+class Link:
+    """Runs in an event loop of its own; ``do`` and ``end`` may be called from any thread."""
+
+    socket: Path
+    language: Language
+    desk: Desk
+    now: Callable[[], datetime] = lambda: datetime.now().astimezone()
+    seen: Seen = field(default_factory=Seen)
+    _loop: asyncio.AbstractEventLoop | None = None
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _asked: asyncio.Task[None] | None = None
+    _before_mute: wire.Mode = "open"
+    _forgets: asyncio.TimerHandle | None = None
+
+    async def run(self) -> None:
+        """Until cancelled. The daemon may come, go and come back as often as it likes."""
+        self._loop = asyncio.get_running_loop()
+        self._see(replace(self.seen, at_login=self.desk.at_login()))
+        waits_s = FIRST_S
+        while True:
+            try:
+                async with Client(self.socket, self.language) as client:
+                    async for event in client.events():
+                        waits_s = FIRST_S
+                        await self._heard(client, event)
+            except Exception as error:  # noqa: BLE001 - a daemon of another version may answer anything; the icon stays
+                self._see(lost(self.seen, _explained(error, self.language)))
+            await asyncio.sleep(waits_s)
+            waits_s = min(2 * waits_s, LAST_S)
+
+    def do(self, what: Do) -> None:
+        """A click."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._begin, what)
+
+    async def _heard(self, client: Client, event: wire.Event) -> None:
+        self._see(fold(self.seen, event))
+        if event["type"] == "snapshot" or event["type"] in ASKS_AGAIN:
+            self._see(known(self.seen, await client.status()))
+        if event["type"] == "snapshot":
+            self._later(self._read_targets())
+        if event["type"] in {"snapshot", "turn"}:
+            self._later(self._read_today())
+        if event["type"] in {"snapshot", "mode", "fault", "fault_cleared"}:
+            self._later(self._read_devices())
+
+    async def _read_targets(self) -> None:
+        async with Client(self.socket, self.language) as client:
+            budget = await client.budget()
+        self._see(replace(self.seen, targets_ms={s["stage"]: s["target_ms"] for s in budget["stages"]}))
+
+    async def _read_today(self) -> None:
+        midnight = self.now().replace(hour=0, minute=0, second=0, microsecond=0)
+        async with Client(self.socket, self.language) as client:
+            report = await client.report(since=midnight.isoformat())
+        self._see(replace(self.seen, today=today(report)))
+
+    async def _read_devices(self) -> None:
+        async with Client(self.socket, self.language) as client:
+            devices = await client.devices()
+        if self.seen.status is not None:
+            self._see(replace(self.seen, devices=devices))
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Beside the events: a report of a long journal must not hold up the icon."""
+        self._started(asyncio.ensure_future(_quietly(work)))
+
+    def _started(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _begin(self, what: Do) -> None:
+        if what.verb == "quit":
+            self.desk.quit()
+        elif what.verb == "listen" and self._asked is not None:
+            self._asked.cancel()  # the daemon gives it up when its caller leaves
+        else:
+            task = asyncio.ensure_future(self._done(what))
+            if what.verb == "listen":
+                self._asked = task
+            self._started(task)
+
+    async def _done(self, what: Do) -> None:
+        try:
+            async with Client(self.socket, self.language) as client:
+                await self._act(client, what)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the person who clicked is told, and the icon stays
+            self._remark(_in_a_line(_explained(error, self.language)))
+        finally:
+            if what.verb == "listen":
+                self._asked = None
+                self._see(replace(self.seen, asking=False))
+
+    async def _act(self, client: Client, what: Do) -> None:
+        match what.verb:
+            case "listen":
+                self._see(replace(self.seen, asking=True))
+                await client.listen(LISTEN_S)
+            case "stop":
+                await client.stop_speaking()
+            case "mute":
+                await self._mute(client)
+            case "mode":
+                await client.set_mode(_mode(what.value))
+            case "microphone" | "speaker":
+                devices = await client.choose_devices({what.verb: what.value}, keep=True)
+                self._see(replace(self.seen, devices=devices))
+            case "panel":
+                self._remark(text("tray_panel_opens", self.language), "panel")
+                if code := await self.desk.open_panel():
+                    self._remark(_in_a_line(message("tray_panel_failed", self.language, code=code)))
+            case "diagnostics":
+                told = await client.diagnostics()
+                self.desk.copy(json.dumps(told, ensure_ascii=False, indent=1))
+                self._remark(text("tray_diagnostics_copied", self.language), "diagnostics")
+            case "login":
+                self._log_in(not self.seen.at_login)
+            case "shutdown":
+                await client.shutdown()
+            case "quit":
+                pass
+
+    def _log_in(self, wanted: bool) -> None:
+        try:
+            self.desk.set_at_login(wanted)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            self._remark(text("tray_login_failed", self.language, path=error.filename, reason=reason))
+        self._see(replace(self.seen, at_login=self.desk.at_login()))
+
+    async def _mute(self, client: Client) -> None:
+        """And back to what was before, or to listening where that is not known."""
+        mode = self.seen.status["mode"] if self.seen.status else "open"
+        if mode == "muted":
+            await client.set_mode(self._before_mute)
+        else:
+            self._before_mute = mode
+            await client.set_mode("muted")
+
+    def _remark(self, told: str, verb: Verb | None = None) -> None:
+        assert self._loop is not None
+        if self._forgets is not None:
+            self._forgets.cancel()
+        self._see(replace(self.seen, remark=Remark(told, verb)))
+        self._forgets = self._loop.call_later(REMARK_S, lambda: self._see(replace(self.seen, remark=None)))
+
+    def _see(self, seen: Seen) -> None:
+        if seen != self.seen:
+            self.seen = seen
+            self.desk.show(seen)
+
+
+def _explained(error: Exception, language: Language) -> Message:
+    if isinstance(error, Explained):
+        return error.message(language)
+    return message("cli_unexpected", language, kind=type(error).__name__, reason=error)
+
+
+def _in_a_line(told: Message) -> str:
+    return f"{told.text} → {told.next}" if told.next else told.text
+
+
+async def _quietly(work: Coroutine[Any, Any, None]) -> None:
+    """A line of the menu that cannot be filled stays as it was: what keeps it from that is told by the
+    daemon's own faults, or by the connection that follows it."""
+    with suppress(Exception):
+        await work
+
+
+def _mode(value: str | None) -> wire.Mode:
+    return next(mode for mode in wire.MODES if mode == value)
