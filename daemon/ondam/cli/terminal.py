@@ -63,6 +63,7 @@ def lost(error: OndamError) -> bool:
         "daemon_silent",
         "control_socket_closed_to_you",
         "control_not_permitted",
+        "control_directory_silent",
     }
 
 

@@ -17,6 +17,7 @@ from ondam.control.api import Daemon
 from ondam.control.body import reader
 from ondam.control.calls import Calls
 from ondam.control.crowd import Peer, who_goes
+from ondam.control.directory import Directory
 from ondam.control.failure import body_of, status_of
 from ondam.control.openai import OpenAI
 from ondam.control.pace import CONNECTIONS, LONGEST_WAIT_S, REQUESTS, Pace
@@ -63,7 +64,7 @@ class Server:
     def __init__(self, daemon: Daemon, path: Path, *, group: str | None = None) -> None:
         self._path = path
         self._group = group
-        self._access = Access(os.getuid(), group)
+        self._directory = Directory(Access(os.getuid(), group))
         self._calls = Calls(daemon, self._permit)
         self._runner = web.AppRunner(
             self._application(OpenAI(daemon, self._calls.uploads)),
@@ -206,8 +207,8 @@ class Server:
         if request.transport is None:  # gone before it was asked who it is
             raise ControlError("control_bad_request", reason=Phrase("reason_connection_gone"))
         uid = peer_uid(request.transport.get_extra_info("socket"))
-        # The user database may be a directory service: never wait for it in the event loop.
-        allowed = uid == os.getuid() or permission in await asyncio.to_thread(self._access.of, uid)
+        # Neither needs a user database that may hang.
+        allowed = uid in (0, os.getuid()) or permission in await self._directory.of(uid)
         if not allowed:
             raise ControlError("control_not_permitted", uid=uid, permission=permission)
 

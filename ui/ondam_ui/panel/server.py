@@ -33,6 +33,7 @@ STATUSES: Mapping[str, int] = {
     "panel_nothing_here": 404,
     "control_not_permitted": 403,
     "control_socket_closed_to_you": 403,
+    "control_directory_silent": 503,
     "daemon_not_running": 503,
     "daemon_gone": 503,
     "daemon_silent": 504,
