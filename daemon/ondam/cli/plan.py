@@ -123,8 +123,8 @@ class _Elsewhere:
     def card(self, model_id: str) -> ModelCard | None:
         return self.here.card(model_id)
 
-    def file_size(self, path: Path) -> int | None:
-        return None  # a file of that name here is another one
+    def weights(self, path: Path) -> Mapping[str, int]:
+        return {}  # a file of that name here is another one
 
 
 def _json(machine: str) -> object:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,12 @@ from ondam.models.store import Store
 from ondam.planner.candidates import able
 from ondam.supervisor.manifest import EngineFolder
 from ondam.types import Stage
+
+WEIGHTS = (".safetensors", ".gguf", ".onnx", ".bin")
+"""How files of weights end, the form that engines take first."""
+
+PART = re.compile(r"-[0-9]{5}-of-")
+"""In the name of a GGUF that was split; whoever is given the first part loads all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +42,9 @@ class WholeModels:
         """Its card; None for a name that nobody knows."""
         return self.catalog.cards.get(model_id)
 
-    def file_size(self, path: Path) -> int | None:
-        """Bytes of a weights file that the user named; None where there is none, or a folder."""
-        return _file_size(path)
+    def weights(self, path: Path) -> Mapping[str, int]:
+        """Bytes of a weights file that the user named, or of each in a folder, by name."""
+        return _weights(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +67,9 @@ class WantedModels:
         """Its card; None for a name that nobody knows."""
         return self.catalog.cards.get(model_id)
 
-    def file_size(self, path: Path) -> int | None:
-        """Bytes of a weights file that the user named; None where there is none, or a folder."""
-        return _file_size(path)
+    def weights(self, path: Path) -> Mapping[str, int]:
+        """Bytes of a weights file that the user named, or of each in a folder, by name."""
+        return _weights(path)
 
 
 def loaded_by(engines: Mapping[str, EngineFolder], store: Store, stage: Stage, model: str) -> list[str]:
@@ -79,11 +87,20 @@ def _ready(catalog: Catalog, store: Store, model_id: str) -> bool:
     return card is not None and store.check(card).state == "whole"
 
 
-def _file_size(path: Path) -> int | None:
+def _weights(path: Path) -> dict[str, int]:
+    """A folder may hold the same weights in several forms: those of the first one count."""
     try:
-        return path.stat().st_size if path.is_file() else None
+        if not path.is_dir():
+            parts = path.parent.glob(PART.sub("-*-of-", glob.escape(path.name)))
+            return {part.name: part.stat().st_size for part in (path, *parts) if part.is_file()}
+        for suffix in WEIGHTS:
+            # Some models keep a part in a folder of its own; deeper nobody looks.
+            files = (*path.glob(f"*{suffix}"), *path.glob(f"*/*{suffix}"))
+            if found := {file.relative_to(path).as_posix(): file.stat().st_size for file in files}:
+                return found
     except (OSError, ValueError):
-        return None
+        pass  # not readable, or no path at all: whoever loads it says what is wrong
+    return {}
 
 
 def weights_sha256(card: ModelCard) -> str | None:

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
+from ondam.at_home import at_home
 from ondam.config import PlanConfig
 from ondam.messages import Phrase
 from ondam.models.card import ModelCard
@@ -54,8 +55,8 @@ class ModelLookup(Protocol):
     def card(self, model_id: str) -> ModelCard | None:
         """Its card, whether an engine or an import declares it."""
 
-    def file_size(self, path: Path) -> int | None:
-        """Bytes of a weights file that the user named; None where that is not known."""
+    def weights(self, path: Path) -> Mapping[str, int]:
+        """Bytes of a weights file that the user named, or of each in a folder, by name; empty: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ class Search:
 
         What comes with Ondam is small enough for the processor, and goes onto a card only by name.
         """
-        imported = None if wish.model == AUTO else self.models.card(wish.model)
+        imported = None if wish.model == AUTO else self._of_nobody(stage, wish.model)
         found = [
             candidate
             for manifest, card in declared(self.engines, stage, wish, imported)
@@ -150,13 +151,19 @@ class Search:
         ]
         return sorted(found, key=lambda candidate: candidate.quality)
 
+    def _of_nobody(self, stage: Stage, model: str) -> ModelCard | None:
+        """The card of a model that no engine need declare: imported, or named by where it lies."""
+        if is_path(model):
+            return card_of_path(stage, model, self.models.weights(placed_at(model)))
+        return self.models.card(model)
+
     def allowed(self, manifest: Manifest, card: ModelCard | None) -> Phrase | None:
         """What forbids it on any device: its licence, the hub's gate, the disk, weights not fetched."""
         for licence in (manifest.licence, *((card.licence,) if card else ())):
             if not licensed(licence, self.settings.licences):
                 limits = ", ".join(self.settings.licences)
                 return Phrase("plan_licence", licence=licence, allowed=limits)
-        if card is None or self.models.ready(card.id):
+        if card is None or here(self.models, card):
             return None
         if card.gated and not self.settings.gated:
             return Phrase("plan_gated", repository=card.repository)
@@ -278,7 +285,7 @@ def declared(
     """Engines of a stage with the models that each can load, as far as they are what was asked for.
 
     ``imported``: the model that was asked for, where no engine declares it; an engine loads it that loads
-    another one of its form.
+    another one of its form. One that is named by where it lies is loaded by the engine that is named with it.
     """
     cards = of_stage(engines, stage)
     for folder in engines.values():
@@ -290,7 +297,8 @@ def declared(
                 yield manifest, card
         if imported is not None and imported.stage == stage and imported.id not in cards:
             forms = {_form(card) for card in cards.values() if loads(manifest, card)} - {""}
-            if _form(imported) in forms:
+            named = is_path(imported.id) and wish.engine == manifest.name
+            if named or _form(imported) in forms:
                 yield manifest, imported
 
 
@@ -336,8 +344,44 @@ def light(card: ModelCard) -> bool:
 
 
 def licensed(licence: str, allowed: Sequence[str]) -> bool:
-    """Whether a licence is within the user's limits; none set: any is. SPDX's names know no case."""
-    return not allowed or any(fnmatchcase(licence.lower(), pattern.lower()) for pattern in allowed)
+    """Whether a licence is within the user's limits; none set: any is. SPDX's names know no case.
+
+    Empty, of weights that the user named by where they lie: theirs to know.
+    """
+    if not allowed or not licence:
+        return True
+    return any(fnmatchcase(licence.lower(), pattern.lower()) for pattern in allowed)
+
+
+def is_path(model: str) -> bool:
+    """Whether a model is named by where it lies, and not by an id of the catalog."""
+    return "/" in model or model.startswith("~") or model.endswith(".gguf")
+
+
+def placed_at(model: str) -> Path:
+    """Where a model lies that is named so."""
+    try:
+        return at_home(model)
+    except FileNotFoundError:
+        return Path(model)  # told as the file that is not there
+
+
+def card_of_path(stage: Stage, model: str, weights: Mapping[str, int]) -> ModelCard | None:
+    """What there is to count of a model that is named by where it lies; None where nothing is seen there."""
+    if not sum(weights.values()):
+        return None
+    files = [{"path": name, "size": size, "sha256": "0" * 64} for name, size in weights.items()]
+    name = placed_at(model).name
+    entry = name if name in weights else "."
+    card = ModelCard.model_validate(
+        {"id": "weights", "stage": stage, "languages": ["*"], "licence": "", "files": files, "entry": entry}
+    )
+    return card.model_copy(update={"id": model})  # no id of the catalog: its name is where it lies
+
+
+def here(models: ModelLookup, card: ModelCard) -> bool:
+    """Whether nothing has to be fetched: what is named by where it lies never has to be."""
+    return is_path(card.id) or models.ready(card.id)
 
 
 def speaks(languages: Sequence[str], language: Language) -> bool:

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ondam.at_home import at_home
 from ondam.config import Config
 from ondam.errors import ConfigError
 from ondam.messages import Phrase, Phrases
@@ -23,10 +22,14 @@ from ondam.planner.candidates import (
     Search,
     Wish,
     able,
+    card_of_path,
+    here,
+    is_path,
     licensed,
     light,
     loads,
     of_stage,
+    placed_at,
     speaks,
 )
 from ondam.planner.facts import Facts
@@ -216,7 +219,7 @@ class _Chooser:
     def _placed(self, placed: Placed, memory: Room) -> PlannedEngine:
         candidate, room = placed.candidate, placed.rooms[0]
         manifest, card = candidate.manifest, candidate.card
-        path, sha256 = self.models.find(card.id)
+        path, sha256 = (placed_at(card.id), None) if is_path(card.id) else self.models.find(card.id)
         gate = candidate.gates[room.device]
         budget = f"{sum(found.gib for found in placed.rooms):.2f}"
         reasons = [Phrase("plan_configured") if candidate.fixed else Phrase(f"plan_best_{manifest.stage}")]
@@ -258,7 +261,7 @@ class _Chooser:
             told.append(Phrase("plan_other_language", language=self.config.spoken_language))
         if card.repository and not card.verified:
             told.append(Phrase("plan_unverified"))
-        if self.ahead and not self.models.ready(card.id):
+        if self.ahead and not here(self.models, card):
             code = "plan_to_accept" if card.gated else "plan_to_fetch"
             size = f"{card.size / 1e9:.1f}"
             told.append(Phrase(code, model=card.id, size=size, repository=card.repository))
@@ -283,11 +286,13 @@ class _Chooser:
             manifest = self.engines[name].manifest
         if manifest is None or self.problems:
             return None
-        if self.config.plan.device not in ("auto", "cpu") and not wish.fixed and stage == "llm":
+        elsewhere = stage == "llm" and self.config.plan.device not in ("auto", "cpu")
+        if elsewhere and not wish.fixed:
             return None
         if "cpu" not in manifest.needs.devices:
             kinds = {room.kind for room in cards(self.facts, self.config.plan)}
-            if is_path(wish.model) and kinds.intersection(manifest.needs.devices):
+            told = any(refusal.model == wish.model for refusal in self.refused)
+            if is_path(wish.model) and kinds.intersection(manifest.needs.devices) and not told:
                 self._refuse(manifest, wish, "plan_size_unknown")
             elif not any(refusal.engine == name for refusal in self.refused):
                 self._refuse(manifest, wish, "plan_needs_card", devices=", ".join(manifest.needs.devices))
@@ -297,6 +302,11 @@ class _Chooser:
             return None
         if found.size == 0:
             self._refuse(manifest, wish, "plan_file_empty", path=found.path)
+            return None
+        if elsewhere:
+            if not any(refusal.stage == stage and refusal.fixed for refusal in self.refused):
+                code = "plan_size_unknown" if found.card is None else "plan_not_on_device"
+                self._refuse(manifest, wish, code, device=self.config.plan.device)
             return None
         if self._kept_off(stage, found):
             return None
@@ -340,8 +350,8 @@ class _Chooser:
         self, manifest: Manifest, weights: _Weights, reason: str, *, spare: bool = False
     ) -> PlannedEngine:
         stage, need = manifest.stage, sum_of(("program", up(manifest.needs.memory_mib / 1024)))
-        card = weights.card or _of_file(stage, weights)
-        if card is not None and not card.fetchable and (card.parameters_b or weights.card is None):
+        card = weights.card
+        if card is not None and not card.fetchable and (card.parameters_b or is_path(card.id)):
             search = Search(
                 self.facts,
                 self.config.plan,
@@ -355,8 +365,8 @@ class _Chooser:
             )
             need = search.need(manifest, card, "cpu") or need
         reasons = [Phrase(reason), Phrase("plan_on_processor", need=need.told)]
-        reasons += self._of_model(weights.card) if weights.card is not None else []
-        if weights.path is not None and weights.card is None and weights.size is None:
+        reasons += self._of_model(card) if card is not None else []
+        if weights.path is not None and card is None and weights.size is None:
             reasons.append(Phrase("plan_file_unseen", path=weights.path))
         rate = tokens_per_s(card, self.facts.memory_gb_s) if card is not None and stage == "llm" else None
         return PlannedEngine(
@@ -384,11 +394,10 @@ class _Chooser:
         """What the engine loads; None when there is a problem."""
         language, key, model = self.config.spoken_language, f"{manifest.stage}.model", wish.model
         if is_path(model):
-            try:
-                path = at_home(model)
-            except FileNotFoundError:
-                path = Path(model)  # told as the file that is not there
-            return _Weights(model, path, None, None, self.models.file_size(path))
+            path = placed_at(model)
+            sizes = self.models.weights(path)
+            card = card_of_path(manifest.stage, model, sizes)
+            return _Weights(model, path, None, card, sum(sizes.values()) if sizes else None)
         known = of_stage(self.engines, manifest.stage)
         if model == AUTO:
             if not manifest.models and manifest.stage == "tts":
@@ -422,7 +431,7 @@ class _Chooser:
                 facts = {"licence": licence, "allowed": ", ".join(allowed)}
                 self._refuse(manifest, wish, "plan_licence", **facts)
                 return True
-        if card is None or self.models.ready(card.id):
+        if card is None or here(self.models, card):
             return False
         # What is not here and not planned ahead is asked for by name: the lookup says then what to type.
         wish, size, free = Wish(manifest.name, card.id, fixed), card.size / GIB, self.facts.disk_free_gib
@@ -506,7 +515,7 @@ class _Weights:
     sha256: str | None
     card: ModelCard | None
     size: int | None = None
-    """Bytes of a file that the user named, where they are known."""
+    """Bytes of what the user named by where it lies, where they are known."""
 
     @property
     def languages(self) -> list[str] | None:
@@ -568,18 +577,3 @@ def _by_bandwidth(rate: float | None, gb_s: float | None) -> Expected | None:
     return Expected(
         CLAUSE_TOKENS * 1000 / rate, Phrase("plan_by_bandwidth", rate=f"{rate:.0f}", gb_s=f"{gb_s:.0f}")
     )
-
-
-def _of_file(stage: Stage, weights: _Weights) -> ModelCard | None:
-    """What there is to count of a file that nobody declares: its size."""
-    if not weights.size or weights.path is None:
-        return None
-    file = {"path": "weights", "size": weights.size, "sha256": "0" * 64}
-    return ModelCard.model_validate(
-        {"id": "weights", "stage": stage, "languages": [], "licence": "", "files": [file]}
-    )
-
-
-def is_path(model: str) -> bool:
-    """Whether a model is named by where it lies, and not by an id of the catalog."""
-    return "/" in model or model.startswith("~") or model.endswith(".gguf")

@@ -139,8 +139,8 @@ class Shelf:
         self.cards = {card.id: card for folder in ENGINES.values() for card in folder.manifest.models}
         self.cards |= {card.id: card for card in cards}
         self.here = here
-        self.sizes: dict[str, int] = {}
-        """Of files that the user names."""
+        self.files: dict[str, dict[str, int]] = {}
+        """Weights that the user names by where they lie, with the size of each file."""
 
     def find(self, model_id: str) -> tuple[Path, str | None]:
         if model_id not in self.cards:
@@ -153,8 +153,8 @@ class Shelf:
     def card(self, model_id: str) -> ModelCard | None:
         return self.cards.get(model_id)
 
-    def file_size(self, path: Path) -> int | None:
-        return self.sizes.get(str(path))
+    def weights(self, path: Path) -> dict[str, int]:
+        return self.files.get(str(path), {})
 
 
 def gpu(vram: float, driver: str = "580.65.06", capability: str = "8.9", **more: Any) -> dict[str, Any]:

@@ -365,7 +365,7 @@ def test_models_that_fit_on_the_disk_one_by_one_and_not_together_are_told() -> N
 
 def test_a_file_that_the_user_names_is_counted_by_its_size() -> None:
     shelf = Shelf()
-    shelf.sizes = {"/m/own.gguf": 4 * 2**30, "/m/empty.gguf": 0}
+    shelf.files = {"/m/own.gguf": {"own.gguf": 4 * 2**30}, "/m/empty.gguf": {"empty.gguf": 0}}
     # 4 + 144 KiB × 8192 + 0.3
     llm = first(plan(machine(), shelf=shelf, llm={"model": "/m/own.gguf"}), "llm")
     assert llm.memory_gib == 5.43
@@ -377,10 +377,81 @@ def test_a_file_that_the_user_names_is_counted_by_its_size() -> None:
     assert str(refused(empty, "/m/empty.gguf").reason) == "/m/empty.gguf is empty: there is no model in it"
 
 
-def test_a_folder_for_an_engine_that_needs_a_card_is_refused_for_what_is_not_known() -> None:
+def test_a_folder_of_which_nothing_is_seen_is_refused_for_an_engine_that_needs_a_card() -> None:
     made = plan(machine(gpu(24)), llm={"engine": "vllm", "model": "/m/checkpoint"})
     assert missing(made) == ["llm"]
     assert "how much memory" in str(refused(made, "/m/checkpoint").reason)
+
+
+NAMED = {
+    "/m/own.gguf": {"own.gguf": 4 * 2**30},
+    "/m/checkpoint": {
+        "model-00001-of-00002.safetensors": 3 * 2**30,
+        "model-00002-of-00002.safetensors": 2**30,
+    },
+    "/m/whisper": {"model.bin": 2**30},
+    "/m/voice": {"onnx/decoder.onnx": 2**28},
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "stage", "wanted"),
+    [
+        # 4 + 144 KiB × 8192 = 1.13 + 1
+        ({"llm": {"model": "/m/own.gguf"}}, "llm", ("llama_cpp", "/m/own.gguf", "cuda:0", 6.13)),
+        # 4 + 0.57 (FP8) + 0.43 + 1
+        (
+            {"llm": {"engine": "vllm", "model": "/m/checkpoint"}},
+            "llm",
+            ("vllm", "/m/checkpoint", "cuda:0", 6.0),
+        ),
+        ({"stt": {"model": "/m/whisper"}}, "stt", ("faster_whisper", "/m/whisper", "cuda:0", 2.0)),
+        (
+            {"tts": {"engine": "supertonic", "model": "/m/voice"}},
+            "tts",
+            ("supertonic", "/m/voice", "cuda:0", 1.25),
+        ),
+    ],
+)
+def test_what_is_named_by_where_it_lies_goes_onto_the_card(
+    asked: dict[str, Any], stage: Stage, wanted: Row
+) -> None:
+    shelf = Shelf()
+    shelf.files = NAMED
+    engine = first(plan(machine(gpu(140, capability="9.0")), shelf=shelf, ahead=False, **asked), stage)
+    assert row(engine) == wanted
+    assert engine.model_path == Path(wanted[1])
+    assert not {"plan_to_fetch", "plan_file_unseen"} & {reason.code for reason in engine.reasons}
+
+
+def test_what_is_named_by_where_it_lies_and_does_not_fit_is_refused_with_its_sum() -> None:
+    shelf = Shelf()
+    shelf.files = NAMED
+    made = plan(machine(gpu(6)), shelf=shelf, llm={"model": "/m/own.gguf"})
+    assert missing(made) == ["llm"]
+    assert "= 6.13 GiB; there is card 6.00" in str(refused(made, "/m/own.gguf").reason)
+
+
+@pytest.mark.parametrize(
+    ("model", "facts", "engine", "why"),
+    [
+        # No file of it is seen.
+        ("/m/other.gguf", machine(gpu(24)), "llama_cpp", "plan_size_unknown"),
+        # This one computes on the processor alone.
+        ("/m/own.gguf", machine(gpu(24)), "llama_server", "plan_not_on_device"),
+        ("/m/own.gguf", machine(), "auto", "plan_not_on_device"),
+    ],
+)
+def test_a_device_that_was_asked_for_is_no_silent_processor_for_what_was_named_either(
+    model: str, facts: Facts, engine: str, why: str
+) -> None:
+    shelf = Shelf()
+    shelf.files = NAMED
+    made = plan(facts, shelf=shelf, llm={"model": model, "engine": engine}, plan={"device": "cuda"})
+    assert missing(made) == ["llm"]
+    told = refused(made, model).reason
+    assert told.code == why
+    assert "{" not in told.in_language("en") + told.in_language("ko")
 
 
 @pytest.mark.parametrize(
