@@ -40,7 +40,7 @@ BESIDE = ("audit", "text", "audio")
 """What may be kept in other files than the journal."""
 
 EXPIRE_EVERY_S = 3600.0
-"""How often it is looked for what has been kept long enough, while nobody speaks."""
+"""How often it is looked for what has been kept long enough, whether turns come, wait or neither."""
 
 LOCKED_S = 0.5
 """How long another program's lock is waited for before the next try."""
@@ -152,15 +152,16 @@ class Recorder:
         self._thread.join(timeout_s)
 
     def _write_all(self) -> None:
-        self._expire()
+        expire_at = time.monotonic()
         while True:
+            if time.monotonic() >= expire_at:
+                self._expire()
+                expire_at = time.monotonic() + EXPIRE_EVERY_S
+            left_s = max(0.0, expire_at - time.monotonic())
             try:
-                turn = self._queue.get(timeout=RETRY_S if self._waiting else EXPIRE_EVERY_S)
+                turn = self._queue.get(timeout=min(left_s, RETRY_S) if self._waiting else left_s)
             except queue.Empty:
-                if self._waiting:
-                    self._catch_up()
-                else:
-                    self._expire()
+                self._catch_up()
                 continue
             if turn is None:
                 self._catch_up()
@@ -221,35 +222,26 @@ class Recorder:
     def _expire(self) -> None:
         """Delete what has been kept long enough, also of what is kept no more. Failing, it is tried again."""
         now, keep = self._now(), self.keep
-        try:
+        with _tried_again():
             if self._path.exists():
                 with _connection(self._path, self._texts) as connection:
                     _delete_before(connection, moment(now - _days(keep.days, now)))
+        with _tried_again():  # copies go also while the journal itself cannot be written
             oldest = now - _days(min(keep.text_days, keep.days), now)
             for ending in ASIDE:  # nobody knows what is in them
                 for path in self._path.parent.glob(self._path.name + ending):
                     if written_at(path, now) < oldest:
                         path.unlink(missing_ok=True)
-        except (sqlite3.Error, OSError) as error:
-            if getattr(error, "sqlite_errorcode", None) not in BROKEN:  # the next turn puts that aside
-                log.warning("what is too old was not deleted: %s", error)
-        except Exception:
-            # The next turns are to be written all the same; it is tried again later.
-            log.exception("what is too old was not deleted")
         self._expire_beside()
 
     def _expire_beside(self) -> None:
         now, keep = self._now(), self.keep
-        try:
+        with _tried_again():
             if self._texts is not None:
                 self._texts.forget_before(now - _days(keep.text_days, now), now)
+        with _tried_again():
             if self._sounds is not None:
                 self._sounds.forget_before(now - _days(keep.audio_days, now), now)
-        except (sqlite3.Error, OSError) as error:
-            log.warning("what is too old was not deleted: %s", error)
-        except Exception:
-            # The next turns are to be written all the same; it is tried again later.
-            log.exception("what is too old was not deleted")
 
     def _written(self, turn: Turn) -> None:
         try:
@@ -287,6 +279,19 @@ class Recorder:
             )
         now = self._now()
         _delete_before(connection, moment(now - _days(self.keep.days, now)))
+
+
+@contextmanager
+def _tried_again() -> Iterator[None]:
+    """What cannot be deleted now is told, and costs no turn: the next look tries again."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        if getattr(error, "sqlite_errorcode", None) not in BROKEN:  # the next turn puts that aside
+            log.warning("what is too old was not deleted: %s", error)
+    except Exception:
+        # A fault of ours must not end the thread that writes.
+        log.exception("what is too old was not deleted")
 
 
 def _days(days: int, now: datetime) -> timedelta:

@@ -6,9 +6,11 @@ import json
 import os
 import sqlite3
 import threading
+import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -212,6 +214,31 @@ def test_copies_of_a_journal_go_when_words_would(tmp_path: Path) -> None:
     clock.at += timedelta(days=2)
     Recorder(tmp_path / "j.sqlite", wanted, now=clock).close(10)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.sqlite"]
+
+
+@pytest.mark.parametrize("disk", ["takes turns", "refuses"])
+def test_copies_of_a_journal_go_as_well_while_turns_come_and_while_they_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disk: str
+) -> None:
+    copy = tmp_path / "j.sqlite.broken-20260131T120000"
+    copy.write_text(WORD)
+    os.utime(copy, (NOON.timestamp(), NOON.timestamp()))
+    if disk == "refuses":
+        (tmp_path / "j.sqlite").mkdir()
+    clock = Clock()
+
+    def later() -> datetime:  # so long after each look that the queue is never empty for an hour
+        clock.at += timedelta(hours=2)
+        return clock.at
+
+    def monotonic() -> float:
+        return (clock.at - NOON).total_seconds()
+
+    passed = SimpleNamespace(monotonic=monotonic, thread_time_ns=time.thread_time_ns)
+    monkeypatch.setattr(module, "time", passed)
+    recorder = Recorder(tmp_path / "j.sqlite", keep(tmp_path, text_days=1), now=later)
+    record(recorder, *(turn(number) for number in range(12)))
+    assert not copy.exists()
 
 
 def test_a_broken_file_of_words_costs_no_timings_and_a_new_one_is_begun(tmp_path: Path) -> None:
