@@ -80,6 +80,8 @@ class Progress:
     marks_ms: Mapping[str, float | None]
     reply: str
     """What was heard of the answer so far."""
+    draft: DraftId | None = None
+    """The one that the marks are of."""
 
 
 class Session:
@@ -239,7 +241,7 @@ class Session:
             # The latest sample moves for as long as the answer sounds.
             if name in marks.at_ns and name != "dac_last_sample"
         }
-        return Progress(phase.turn, told, runner.turn.heard if runner else "")
+        return Progress(phase.turn, told, runner.turn.heard if runner else "", draft)
 
     def use_speaker(self, speaker: Speaker) -> None:
         """Speak through another one; what is being said falls silent. The caller closes the one before."""

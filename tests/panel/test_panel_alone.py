@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, expect
 from tests.panel.conftest import go, opened
-from tests.unit.control.fake_daemon import FakeDaemon, turn
+from tests.unit.control.fake_daemon import FakeDaemon, turn, until
 
+from ondam.control import wire
 from ondam.control.server import Server
 from ondam.errors import ControlError
 from ondam_ui.panel.server import Panel
@@ -140,4 +141,59 @@ async def test_the_language_changes_in_place(browser: Browser, socket: Path) -> 
         assert await page.evaluate("document.documentElement.lang") == "en"
         await page.reload()
         await page.wait_for_selector("h1:has-text('Now')")
+        looked.clean()
+
+
+async def watched(daemon: FakeDaemon, page: Page) -> None:
+    """Return when the page is told what is fleeting."""
+    await page.wait_for_selector("#state[data-state=listening]")
+    await until(lambda: daemon.broadcast.followers == 1)
+
+
+async def test_a_microphone_that_delivers_exact_silence_is_said_to(browser: Browser, socket: Path) -> None:
+    daemon = FakeDaemon()
+    async with serving(daemon, socket), panel(socket) as address, opened(browser, address) as (page, looked):
+        await page.clock.install()
+        await page.reload()
+        await watched(daemon, page)
+        # The level stays as it is, and is told once.
+        daemon.broadcast.publish({"type": "levels", "microphone_db": -100.0, "speaker_db": None})
+        await expect(page.get_by_role("meter", name="Microphone")).to_have_attribute("aria-valuenow", "-70")
+        assert await page.locator(".deaf").count() == 0
+        await page.clock.fast_forward(4000)
+        assert await page.locator(".deaf").count() == 0
+        await page.clock.fast_forward(2000)
+        await page.wait_for_selector(".deaf")
+        looked.clean()
+
+
+def mark(name: str, draft: int | None) -> wire.MarkEvent:
+    return {"type": "mark", "turn": 4, "draft": draft, "name": name, "at_ms": None}
+
+
+async def test_drafts_are_counted_also_before_the_endpoint(browser: Browser, socket: Path) -> None:
+    daemon = FakeDaemon()
+    async with serving(daemon, socket), panel(socket) as address, opened(browser, address) as (page, looked):
+        await watched(daemon, page)
+        for name, draft in (("pause_seen", None), ("stt_sent", 1), ("stt_sent", 2), ("pause_seen", None)):
+            daemon.broadcast.publish(mark(name, draft))
+        await expect(page.locator("[data-turn=running] .draft.dropped")).to_have_count(2)
+        assert await page.locator(".draft.kept").count() == 0
+        daemon.broadcast.publish(mark("stt_sent", 3))
+        await expect(page.locator("[data-turn=running] .draft.kept")).to_have_count(1)
+        assert await page.locator(".draft.dropped").count() == 2
+        looked.clean()
+
+
+async def test_a_turn_whose_end_nobody_told_is_over_when_the_daemon_says_that_it_listens(
+    browser: Browser, socket: Path
+) -> None:
+    daemon = FakeDaemon()
+    async with serving(daemon, socket), panel(socket) as address, opened(browser, address) as (page, looked):
+        await watched(daemon, page)
+        daemon.broadcast.publish(mark("stt_sent", 1))
+        await page.wait_for_selector(".running[data-turn=running]")
+        for name in ("turns", "now"):  # each is another connection
+            await go(page, name)
+        await page.wait_for_selector(".running[data-turn='test/3']")
         looked.clean()

@@ -25,6 +25,8 @@ class Watched:
     reply: str = ""
     turn: int | None = None
     """The running one."""
+    draft: int | None = None
+    """The answer that the marks are of."""
     marks_ms: dict[str, float | None] = field(default_factory=dict)
     turns: deque[wire.Turn] = field(default_factory=lambda: deque(maxlen=TURNS))
     """The newest first."""
@@ -62,8 +64,8 @@ class Watched:
             case "levels":
                 self.microphone_db, self.speaker_db = event["microphone_db"], event["speaker_db"]
             case "mark":
-                if event["turn"] != self.turn:
-                    self.turn, self.marks_ms = event["turn"], {}
+                if (event["turn"], event["draft"]) != (self.turn, self.draft):
+                    self.turn, self.draft, self.marks_ms = event["turn"], event["draft"], {}
                 self.marks_ms[event["name"]] = event["at_ms"]
             case "partial":
                 self.reply = event["reply"]
@@ -84,7 +86,7 @@ class Watched:
                 status["faults"] = [f for f in status["faults"] if f["code"] != event["code"]]
 
     def _over(self) -> None:
-        self.transcript, self.reply, self.turn, self.marks_ms = None, "", None, {}
+        self.transcript, self.reply, self.turn, self.draft, self.marks_ms = None, "", None, None, {}
 
     def _engine(self, status: wire.Status, engine: wire.EngineStatus) -> None:
         others = [one for one in status["engines"] if one["name"] != engine["name"]]

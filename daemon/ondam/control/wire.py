@@ -842,8 +842,9 @@ class LevelsEvent(TypedDict):
 class MarkEvent(TypedDict):
     """The running turn has come so far. ``name`` as in ``Turn.marks_ms``, but for ``dac_last_sample``, which
     moves until the end; a later one of the same name replaces it. ``at_ms``: from the user's last voiced
-    sample, null before that is known; for a typed question from when it was sent on. A draft that is dropped
-    takes its marks with it: what counts is in the turn. Fleeting.
+    sample, null before that is known; for a typed question from when it was sent on. ``draft``: a number of
+    the answer that is being made, null while none is. With another one all marks are told anew: one that is
+    dropped takes its own with it, and what counts is in the turn. Fleeting.
     """
 
     type: Literal["mark"]
@@ -855,6 +856,7 @@ class MarkEvent(TypedDict):
 class PartialEvent(TypedDict):
     """The answer as far as it has been heard. Fleeting."""
 
+    draft: int | None
     type: Literal["partial"]
     turn: int
     reply: str

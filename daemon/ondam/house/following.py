@@ -82,9 +82,18 @@ class Following:
             return
         if before is None or before.turn != now.turn:
             before = Progress(now.turn, {}, "")
+        if before.draft != now.draft:  # what the one before had come to does not count
+            before = Progress(now.turn, {}, before.reply)
         for name, at_ms in now.marks_ms.items():
             if name not in before.marks_ms or before.marks_ms[name] != at_ms:
                 rounded = None if at_ms is None else round(at_ms, 2)
-                yield {"type": "mark", "turn": int(now.turn), "name": name, "at_ms": rounded}
+                draft = None if now.draft is None else int(now.draft)
+                yield {
+                    "type": "mark",
+                    "turn": int(now.turn),
+                    "draft": draft,
+                    "name": name,
+                    "at_ms": rounded,
+                }
         if now.reply != before.reply:
             yield {"type": "partial", "turn": int(now.turn), "reply": now.reply}

@@ -172,10 +172,10 @@ def test_the_screen_shows_state_levels_the_running_turn_engines_and_the_last_tur
         wire.StateEvent(type="state", session="s", state="thinking"),
         wire.LevelsEvent(type="levels", microphone_db=-30.0, speaker_db=None),
         wire.TranscriptEvent(type="transcript", session="s", text="몇 시야?"),
-        wire.MarkEvent(type="mark", turn=4, name="last_voiced", at_ms=0.0),
-        wire.MarkEvent(type="mark", turn=4, name="endpoint", at_ms=200.0),
-        wire.MarkEvent(type="mark", turn=4, name="stt_sent", at_ms=200.0),
-        wire.MarkEvent(type="mark", turn=4, name="stt_final", at_ms=400.0),
+        wire.MarkEvent(type="mark", turn=4, draft=None, name="last_voiced", at_ms=0.0),
+        wire.MarkEvent(type="mark", turn=4, draft=None, name="endpoint", at_ms=200.0),
+        wire.MarkEvent(type="mark", turn=4, draft=None, name="stt_sent", at_ms=200.0),
+        wire.MarkEvent(type="mark", turn=4, draft=None, name="stt_final", at_ms=400.0),
         wire.PartialEvent(type="partial", turn=4, reply="세 시"),
     ):
         seen.take(event)
@@ -217,7 +217,7 @@ def test_a_screen_of_any_size_is_never_left(
 def test_a_turn_that_is_over_goes_to_the_others_and_the_next_begins_empty() -> None:
     seen = watched(FakeDaemon().status())
     seen.take({"type": "transcript", "session": "s", "text": "몇 시야?"})
-    seen.take({"type": "mark", "turn": 4, "name": "endpoint", "at_ms": 1.0})
+    seen.take({"type": "mark", "turn": 4, "draft": None, "name": "endpoint", "at_ms": 1.0})
     seen.take({"type": "turn", "session": "s", "turn": turn(4)})
     assert (seen.transcript, seen.reply, seen.turn, seen.marks_ms) == (None, "", None, {})
     assert [one["id"] for one in seen.turns] == [4]
@@ -226,9 +226,16 @@ def test_a_turn_that_is_over_goes_to_the_others_and_the_next_begins_empty() -> N
 
 def test_marks_of_another_turn_replace_those_of_the_one_before() -> None:
     seen = watched(FakeDaemon().status())
-    seen.take({"type": "mark", "turn": 4, "name": "endpoint", "at_ms": 1.0})
-    seen.take({"type": "mark", "turn": 5, "name": "stt_sent", "at_ms": None})
+    seen.take({"type": "mark", "turn": 4, "draft": None, "name": "endpoint", "at_ms": 1.0})
+    seen.take({"type": "mark", "turn": 5, "draft": None, "name": "stt_sent", "at_ms": None})
     assert (seen.turn, seen.marks_ms) == (5, {"stt_sent": None})
+
+
+def test_marks_of_another_draft_replace_those_of_the_one_that_was_dropped() -> None:
+    seen = watched(FakeDaemon().status())
+    seen.take({"type": "mark", "turn": 4, "draft": 1, "name": "llm_sent", "at_ms": None})
+    seen.take({"type": "mark", "turn": 4, "draft": 2, "name": "stt_sent", "at_ms": None})
+    assert seen.marks_ms == {"stt_sent": None}
 
 
 def test_an_engine_that_changed_stays_in_its_place_and_one_that_was_replaced_goes() -> None:

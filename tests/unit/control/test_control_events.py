@@ -38,7 +38,7 @@ async def test_a_subscriber_that_is_too_slow_is_let_go_and_the_others_stay() -> 
 
 
 LEVELS: Event = {"type": "levels", "microphone_db": -40.0, "speaker_db": None}
-MARK: Event = {"type": "mark", "turn": 1, "name": "endpoint", "at_ms": 200.0}
+MARK: Event = {"type": "mark", "turn": 1, "draft": None, "name": "endpoint", "at_ms": 200.0}
 
 
 async def test_what_is_fleeting_goes_to_those_alone_who_asked() -> None:

@@ -11,7 +11,7 @@ from ondam.control.events import Broadcast
 from ondam.control.wire import Event
 from ondam.house.following import Following
 from ondam.session import Progress
-from ondam.types import TurnId
+from ondam.types import DraftId, TurnId
 
 
 @dataclass
@@ -37,8 +37,8 @@ def levels(microphone: float | None, speaker: float | None) -> Event:
     return {"type": "levels", "microphone_db": microphone, "speaker_db": speaker}
 
 
-def mark(name: str, at_ms: float | None, turn: int = 1) -> Event:
-    return {"type": "mark", "turn": turn, "name": name, "at_ms": at_ms}
+def mark(name: str, at_ms: float | None, turn: int = 1, draft: int | None = None) -> Event:
+    return {"type": "mark", "turn": turn, "draft": draft, "name": name, "at_ms": at_ms}
 
 
 @virtual_time
@@ -77,6 +77,16 @@ def test_marks_are_told_as_they_come_and_once_more_when_the_last_voice_is_known(
     conversation.turn = Progress(TurnId(1), {"last_voiced": 0.0, "pause_seen": 80.456, "endpoint": 200.0}, "")
     told = [mark("last_voiced", 0.0), mark("pause_seen", 80.46), mark("endpoint", 200.0)]
     assert list(following.news()) == told
+
+
+def test_another_draft_is_told_from_its_beginning_also_where_no_time_is_known_yet() -> None:
+    conversation = Conversation(
+        turn=Progress(TurnId(1), {"stt_sent": None, "llm_sent": None}, "", DraftId(1))
+    )
+    following = Following(conversation, lambda event: None)
+    list(following.news())
+    conversation.turn = Progress(TurnId(1), {"stt_sent": None}, "", DraftId(2))
+    assert list(following.news()) == [mark("stt_sent", None, draft=2)]
 
 
 def test_the_answer_is_told_as_far_as_it_was_heard() -> None:

@@ -5,8 +5,8 @@ import { language } from "./texts.js";
 
 const AGAIN_MS = 1000;
 
-// What belongs to an answer, and is done anew when it is begun anew.
-const DRAFT = ["stt_final", "llm_sent", "llm_first_token", "first_clause", "tts_sent", "tts_first_audio"];
+// What it does while a turn runs; in any other state none does.
+const IN_A_TURN = ["hearing", "recognizing", "thinking", "speaking"];
 
 /** `link`: connecting, open, absent (the panel serves, the daemon does not) or closed (the panel has ended). */
 export const now = {
@@ -53,13 +53,13 @@ export function connect(levels = wanted) {
   if (socket && socket.fleeting === fleeting && socket.readyState <= WebSocket.OPEN && socket.spoken === language) return;
   const before = socket;
   const opened = new WebSocket(`api/events?levels=${fleeting ? 1 : 0}&language=${language}`);
+  now.levels = null; // those that were known are of another moment by the time that others come
   opened.fleeting = fleeting;
   opened.spoken = language;
   opened.onmessage = (message) => opened === socket && heard(JSON.parse(message.data));
   opened.onclose = () => {
     if (opened !== socket) return;
-    now.link = "closed";
-    now.levels = null;
+    Object.assign(now, { link: "closed", levels: null, running: null });
     changed("link");
     setTimeout(() => opened === socket && ((socket = null), connect()), AGAIN_MS);
   };
@@ -76,6 +76,8 @@ function heard(event) {
       break;
     case "snapshot":
       Object.assign(now, { link: "open", error: null, status: event.status });
+      // Its end may have come while nobody told us.
+      if (!IN_A_TURN.includes(event.status.state)) now.running = null;
       if (event.status.faults.length || event.status.engines.some((engine) => engine.faults.length)) ask();
       break;
     case "state":
@@ -111,7 +113,7 @@ function heard(event) {
 }
 
 function begun() {
-  return { transcript: "", reply: "", marks: {}, dropped: 0, voiced: null };
+  return { transcript: "", reply: "", marks: {}, draft: null, dropped: 0, voiced: null };
 }
 
 function running() {
@@ -119,15 +121,15 @@ function running() {
   return now.running;
 }
 
-function marked({ turn: number, name, at_ms }) {
+function marked({ turn: number, draft, name, at_ms }) {
   if (now.running?.turn !== undefined && now.running.turn !== number) now.running = begun();
   const turn = running();
   turn.turn = number;
-  const before = turn.marks[name];
-  if (name === "stt_sent" && before !== undefined && before !== null && Math.abs(before - at_ms) > 1) {
-    // Another draft: the one before was thrown away, and what it had come to with it.
-    turn.dropped += 1;
-    for (const gone of DRAFT) delete turn.marks[gone];
+  if (turn.draft !== draft) {
+    // The one before was thrown away, and what it had come to with it; what counts now is told anew.
+    if (turn.draft !== null) turn.dropped += 1;
+    turn.draft = draft;
+    turn.marks = {};
   }
   turn.marks[name] = at_ms;
   // When the user fell silent, by this page's own clock: the running end of the bars is drawn from there.

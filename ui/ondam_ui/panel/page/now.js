@@ -11,6 +11,7 @@ const QUIETEST_DB = -70;
 const SILENT_DB = -85;
 const DEAF_MS = 5000; // shorter ones are made by headsets that suppress noise
 const DRAWN_MS = 60;
+const LOOKS_MS = 1000; // at levels that stay as they are, of which no event tells
 
 export function present(root) {
   const told = h("div", {});
@@ -54,7 +55,7 @@ export function present(root) {
       const going = turn.marks.dac_first_sample === undefined;
       fill(
         running,
-        drafts({ made: turn.dropped + (known.stt_sent === undefined ? 0 : 1), dropped: turn.dropped }) ?? "",
+        drafts({ made: turn.dropped + (turn.draft === null ? 0 : 1), dropped: turn.dropped }) ?? "",
         waterfall({ marks_ms: known, first_audio_ms: known.dac_first_sample ?? null }, { budget, at: going ? at : null })
       );
       running.dataset.turn = "running";
@@ -67,11 +68,16 @@ export function present(root) {
     fill(running, last ? summary(last, budget) : h("p", {}, t("cli_no_turns")));
   }
 
+  function meters() {
+    microphone.show(now.status?.microphone, now.levels?.microphone_db);
+    speaker.show(now.status?.speaker, now.levels?.speaker_db);
+  }
+
+  const looking = setInterval(() => document.hidden || meters(), LOOKS_MS);
   return {
     update(types) {
-      const { status, levels } = now;
-      microphone.show(status?.microphone, levels?.microphone_db);
-      speaker.show(status?.speaker, levels?.speaker_db);
+      const { status } = now;
+      meters();
       if (types.size === 1 && types.has("levels")) return;
       if (!status) return;
       put(state, doing(status));
@@ -94,7 +100,10 @@ export function present(root) {
       clearTimeout(drawn);
       draw();
     },
-    leave: () => clearTimeout(drawn),
+    leave() {
+      clearTimeout(drawn);
+      clearInterval(looking);
+    },
   };
 }
 
