@@ -10,6 +10,7 @@ from ondam.config import PlanConfig
 from ondam.messages import Phrase
 from ondam.planner.arithmetic import Need, sum_of, up
 from ondam.planner.facts import Facts
+from ondam.planner.oncards import budget_of
 from ondam.planner.plan import Plan, PlannedEngine
 from ondam.planner.rooms import Room, cards, main_memory
 from ondam.types import Stage
@@ -82,8 +83,8 @@ def changeover(now: Plan, then: Plan, facts: Facts, settings: PlanConfig, availa
         tuple(stays.values()),
         tuple(left),
         comes,
-        tuple(_short(launched, comes, facts, settings)),
-        tuple(short or _too_much(memory.device, coming, free)) if left else (),
+        tuple(_lacking(launched, comes, facts, settings)),
+        tuple(short or _too_much("switch_no_room", memory.device, coming, free)) if left else (),
     )
 
 
@@ -111,14 +112,53 @@ def _short(
     for room in (*cards(facts, settings), main_memory(facts, settings)):
         if any(_share(engine, room, shared=_shared(facts)) for engine in comes):
             needed = sum(_share(engine, room, shared=_shared(facts)) for engine in together)
-            lacking += _too_much(room.device, needed, room.budget)
+            lacking += _too_much("switch_no_room", room.device, needed, room.budget)
     return lacking
+
+
+def _lacking(
+    launched: Sequence[PlannedEngine],
+    comes: Sequence[PlannedEngine],
+    facts: Facts,
+    settings: PlanConfig,
+) -> list[Phrase]:
+    """Every memory that is too small for all that will run.
+
+    What lies over several cards takes of each as much as the others leave, as the planner lays it: so it
+    needs no more than they leave on all of them together.
+    """
+    rooms, memory, shared = cards(facts, settings), main_memory(facts, settings), _shared(facts)
+    over = [engine for engine in launched if _spread(engine, rooms)]
+    lacking: list[Phrase] = []
+    left: dict[str, float] = {}
+    for room in (*rooms, memory):
+        there = launched if room is memory else [engine for engine in launched if engine not in over]
+        needed = sum(_share(engine, room, shared=shared) for engine in there)
+        left[room.device] = max(0.0, round(room.gib - needed, 2))
+        if any(_share(engine, room, shared=shared) for engine in comes if engine in there):
+            lacking += _too_much("switch_lacks", room.device, needed, room.budget)
+    for kind in dict.fromkeys(engine.device for engine in over):
+        if any(engine.device.partition(":")[0] == kind for engine in comes):
+            able = [room for room in rooms if room.kind == kind and left[room.device] > 0]
+            needed = sum(_on_card(engine) for engine in over if engine.device == kind)
+            lacking += _too_much("switch_lacks", kind, needed, budget_of(able, left))
+    return lacking
+
+
+def _spread(engine: PlannedEngine, rooms: Sequence[Room]) -> bool:
+    """Whether it lies over several cards: its device is then their kind."""
+    return engine.device in {room.kind for room in rooms} - {room.device for room in rooms}
+
+
+def _on_card(engine: PlannedEngine) -> float:
+    """GiB of it that lie on its device, or its devices."""
+    return engine.memory_gib if engine.need is None else min(engine.memory_gib, engine.need.gib)
 
 
 def _share(engine: PlannedEngine, room: Room, *, shared: bool) -> float:
     """GiB of the engine that lie in this memory. One that lies over several cards is counted in full on each:
     rather one after the other than both without room."""
-    on_card = engine.memory_gib if engine.need is None else min(engine.memory_gib, engine.need.gib)
+    on_card = _on_card(engine)
     if room.kind != "cpu":
         return on_card if engine.device in (room.device, room.kind) else 0.0
     if engine.device == "cpu" or shared:
@@ -126,9 +166,9 @@ def _share(engine: PlannedEngine, room: Room, *, shared: bool) -> float:
     return engine.memory_gib - on_card  # experts that the card does not hold
 
 
-def _too_much(device: str, gib: float, budget: Need) -> list[Phrase]:
+def _too_much(code: str, device: str, gib: float, budget: Need) -> list[Phrase]:
     needed = round(gib, 2)
     if needed <= budget.gib:
         return []
     short = f"{needed - budget.gib:.2f}"
-    return [Phrase("switch_no_room", device=device, need=f"{needed:.2f}", budget=budget.told, short=short)]
+    return [Phrase(code, device=device, need=f"{needed:.2f}", budget=budget.told, short=short)]

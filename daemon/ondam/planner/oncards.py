@@ -128,11 +128,11 @@ def _most(
         single = [(room,) for room in rooms if room.device in candidate.gates]
         several = spread(candidate, rooms, left)
         for over in (*single, *((several,) if len(several) > 1 else ())):
-            found.append((_budget(over, left), len(over)))
+            found.append((budget_of(over, left), len(over)))
     return max(found, key=lambda way: way[0].gib)
 
 
-def _budget(over: Sequence[Room], left: Mapping[str, float]) -> Need:
+def budget_of(over: Sequence[Room], left: Mapping[str, float]) -> Need:
     """What several cards have, addend by addend, less what was put there before."""
     names = dict.fromkeys(addend.name for room in over for addend in room.budget.addends)
     addends = [Addend(name, round(sum(room.budget.of(name) for room in over), 2)) for name in names]

@@ -133,3 +133,36 @@ def test_what_has_no_room_even_alone_is_told() -> None:
     change = changeover(plan(old), plan(new), machine(5.0), SETTINGS, 4.0)
     # 0.5 + 0.2 + 4.0 = 4.7 of 4.5.
     assert "0.20 GiB are missing" in change.lacking[0].in_language("en")
+
+
+TURING = (card(8), card(8))
+"""7.7 GiB each for us."""
+
+
+def test_what_lies_over_several_cards_takes_of_each_what_the_others_leave() -> None:
+    # The recognizer's 2.51 on the first leave 5.19 + 7.7 = 12.89, and over both lie 10.81.
+    ears = engine("stt", "ears", 2.51, "cuda:0")
+    old, new = engine("llm", "old", 6.0, "cuda:1"), engine("llm", "new", 10.81, "cuda")
+    change = changeover(Plan((ears, old)), Plan((ears, new)), machine(64, *TURING), SETTINGS, 60.0)
+    assert not change.lacking and not change.beside
+
+
+def test_what_lies_over_several_cards_and_does_not_fit_is_told_by_what_the_others_leave() -> None:
+    ears = engine("stt", "ears", 2.51, "cuda:0")
+    old, new = engine("llm", "old", 6.0, "cuda:1"), engine("llm", "new", 12.9, "cuda")
+    change = changeover(Plan((ears, old)), Plan((ears, new)), machine(64, *TURING), SETTINGS, 60.0)
+    (told,) = change.lacking
+    assert told.in_language("en") == (
+        "cuda: it and the engines that stay need 12.90 GiB, and there are"
+        " card 16.00 − kept free 0.60 − planned before 2.51 = 12.89 GiB; 0.01 GiB are missing."
+    )
+    assert "12.90 GiB" in told.in_language("ko")
+
+
+@pytest.mark.parametrize(("gib", "fits"), [(4.59, True), (4.6, False)])
+def test_beside_one_that_lies_over_all_cards_there_is_what_it_leaves(gib: float, fits: bool) -> None:
+    # 2 × 7.7 − 10.81 = 4.59
+    over = engine("llm", "over", 10.81, "cuda")
+    new = engine("stt", "new", gib, "cuda:0")
+    change = changeover(Plan((EARS, over)), Plan((new, over)), machine(64, *TURING), SETTINGS, 60.0)
+    assert (not change.lacking) is fits
