@@ -12,6 +12,7 @@ from tests.fakes.engine.rig import Rig, planned, until
 
 from ondam.places import Places
 from ondam.supervisor.isolation import Isolation
+from ondam.supervisor.leash import leashed
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing takes a network away")
 
@@ -33,11 +34,27 @@ async def test_isolation_can_be_switched_off_and_the_status_says_so(home: Places
         assert (engine.state, engine.isolation) == ("ready", Isolation("open"))
 
 
-async def test_where_isolation_is_required_an_engine_that_keeps_a_network_is_not_used(
+async def test_where_isolation_is_required_an_engine_that_would_keep_a_network_never_begins(
+    home: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "ondam.supervisor.process.leashed",
+        lambda command, network, required: leashed(command, required=required),
+    )
+    began = tmp_path / "began"
+    async with Rig(home, planned("stt", calls=str(began)), isolation="require") as rig:
+        await rig.start()
+        (engine,) = rig.fleet.status()
+        assert (engine.state, [fault.code for fault in engine.faults]) == ("failed", ["engine_not_isolated"])
+        assert engine.restarts == 0
+    assert not began.exists()
+
+
+async def test_where_isolation_is_required_an_engine_that_the_kernel_shows_open_is_not_used(
     home: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As on a system that takes nothing away: it says what it was to have, and the kernel shows nothing.
-    monkeypatch.setattr("ondam.supervisor.process.leashed", lambda command, network: list(command))
+    # It says what it was to have, and the kernel shows nothing.
+    monkeypatch.setattr("ondam.supervisor.process.leashed", lambda command, network, required: list(command))
     async with Rig(home, planned("stt"), isolation="require") as rig:
         await rig.start()
         (engine,) = rig.fleet.status()

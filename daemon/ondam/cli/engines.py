@@ -79,6 +79,7 @@ def build_engines(names: Sequence[str], variant: str | None, any_driver: bool, j
     """
     from ondam.models.registry import Registry
     from ondam.planner.gpus import look
+    from ondam.supervisor import toolchain
     from ondam.supervisor.driver import gate
     from ondam.supervisor.environment import build
     from ondam.supervisor.stamp import locks
@@ -93,6 +94,7 @@ def build_engines(names: Sequence[str], variant: str | None, any_driver: bool, j
         locks(engine, variants[engine.name])
         if not any_driver:
             gate(engine, variants[engine.name], sight)
+        toolchain.gate(engine, variants[engine.name], here)
     registry = Registry.from_pip()
 
     with _Display() as display:
@@ -135,7 +137,7 @@ def warm_engines(names: Sequence[str], json_wanted: bool) -> None:
     from ondam.supervisor.warm import warm
 
     here = places()
-    isolated = load(here.config_file).supervisor.isolation != "off"
+    isolation = load(here.config_file).supervisor.isolation
     found = _engines(here)
     wanted = [_engine(name, found).name for name in dict.fromkeys(names)]
     planned = {plan.engine: plan for plan in _launched(found, here)}
@@ -145,7 +147,15 @@ def warm_engines(names: Sequence[str], json_wanted: bool) -> None:
     with _Display() as display:
         for name in chosen:
             progress, log = display.line(name), here.logs / f"warm-{name}.log"
-            warm(found[name], planned[name], here, isolated=isolated, progress=progress, log=log)
+            warm(
+                found[name],
+                planned[name],
+                here,
+                isolated=isolation != "off",
+                required=isolation == "require",
+                progress=progress,
+                log=log,
+            )
             progress.done(text("engine_warm", reader_language(), engine=name))
     if json_wanted:
         print_json([{"name": name, "device": planned[name].device} for name in chosen])

@@ -162,7 +162,7 @@ async def run_once(
     """
     began = clock()
     process = await asyncio.create_subprocess_exec(
-        *leashed(launch.command, launch.network),
+        *leashed(launch.command, launch.network, required=launch.required),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

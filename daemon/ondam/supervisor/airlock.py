@@ -129,6 +129,11 @@ def program(machine: Machine, families: Sequence[int]) -> list[Instruction]:
     ]
 
 
+def closed(network: Network, means: Sequence[Means]) -> bool:
+    """Whether ``means`` leave no network of the machine's to who was to have ``network``."""
+    return "namespace" in means or (network == "none" and "filter" in means)
+
+
 def isolate(network: Network, *, leave_out: Sequence[Means] = ()) -> tuple[Means, ...]:
     """Cut this process off, for ever. Returns the means that were there.
 

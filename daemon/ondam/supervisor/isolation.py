@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
+from ondam.supervisor import airlock
 from ondam.supervisor.airlock import VARIABLE, Means, Network
 
 Remains: TypeAlias = Literal["network", "abstract"]
@@ -24,7 +25,7 @@ class Isolation:
     @property
     def closed(self) -> bool:
         """No network of the machine's is open to it."""
-        return "namespace" in self.means or (self.network == "none" and "filter" in self.means)
+        return airlock.closed(self.network, self.means)
 
     @property
     def remains(self) -> tuple[Remains, ...]:

@@ -24,6 +24,7 @@ from ondam.supervisor.comparison import differences, worse
 from ondam.supervisor.family import Identity
 from ondam.supervisor.isolation import Isolation, isolation_of
 from ondam.supervisor.launch import Home, launch
+from ondam.supervisor.leash import NOT_CLOSED
 from ondam.supervisor.log import Log
 from ondam.supervisor.manifest import EngineFolder, comes_with_ondam
 from ondam.supervisor.process import EngineProcess
@@ -264,6 +265,7 @@ class Keeper:
             environ=os.environ,
             isolated=self._config.isolation != "off",
             berth=self.berth,
+            required=self._config.isolation == "require",
         )
         self._started_at = self._clock.now()
         self._process = process = await EngineProcess.start(launched, self._log)
@@ -494,6 +496,8 @@ class Keeper:
             return End("died", Fault("engine_killed", facts))
         return End("died", Fault("engine_exited", {"engine": self.planned.engine, "status": status}))
 
+        if status == NOT_CLOSED and self._config.isolation == "require":
+            raise EngineError("engine_not_isolated", engine=self.planned.engine)
     def _for_user(self, what: str, why: Fault | None = None) -> Fault:
         """``engine_down`` and the like, in the words of what the user loses: hearing, thinking, voice."""
         role = "spare" if self.planned.spare else self.planned.stage

@@ -47,10 +47,12 @@ def launch(
     daemon: Identity,
     environ: Mapping[str, str],
     isolated: bool,
+    required: bool = False,
     berth: str = "",
 ) -> Launch:
     """How ``planned`` is started. ``environ``: the daemon's own variables, which it inherits in part.
-    ``isolated``: with the network that its manifest names, and no other (``supervisor.isolation``).
+    ``isolated``: with the network that its manifest names, and no other; ``required``: or not at all
+    (``supervisor.isolation``).
     ``berth``: what the names of its files end in, and its mark.
 
     Raises EngineError on a placeholder that does not exist.
@@ -104,4 +106,5 @@ def launch(
         folder=home.folder,
         pidfile=places.runtime / f"engine-{name}.pid",
         network=manifest.launch.network if isolated else "open",
+        required=required,
     )

@@ -31,21 +31,30 @@ PR_SET_PDEATHSIG = 1
 ORPHANED = 125
 """Exit status when the parent was gone already."""
 
+NOT_CLOSED = 124
+"""Exit status when the network could not be taken away and had to be."""
 
-def leashed(command: Sequence[str], network: Network = "open") -> list[str]:
-    """``command``, made to die with this process, with no more than ``network``."""
-    if sys.platform != "linux":
+
+def leashed(command: Sequence[str], network: Network = "open", *, required: bool = False) -> list[str]:
+    """``command``, made to die with this process, with no more than ``network``.
+
+    ``required``: where it would keep a network, it ends with ``NOT_CLOSED`` and never becomes the command.
+    """
+    if sys.platform != "linux" and not required:
         return list(command)
-    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), network, *command]
+    isolation = "require" if required else "possible"
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), network, isolation, *command]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Take the leash and become the command. Returns only when that failed."""
     import ctypes
 
-    parent, network, *command = arguments
-    if network != "open":
-        cut_off(network)
+    parent, network, isolation, *command = arguments
+    closed = network != "open" and cut_off(network)
+    if isolation == "require" and not closed:
+        print('ondam: it would keep a network, and supervisor.isolation is "require"', file=sys.stderr)
+        return NOT_CLOSED
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         print(f"ondam: no leash: {os.strerror(ctypes.get_errno())}", file=sys.stderr)
@@ -62,8 +71,8 @@ def main(arguments: Sequence[str]) -> int:
         return 127 if isinstance(error, FileNotFoundError) else 126
 
 
-def cut_off(network: str) -> None:
-    """Take this process's network away, and write into its environment how.
+def cut_off(network: str) -> bool:
+    """Take this process's network away, and write into its environment how. Whether none is left.
 
     Before the signal is asked for: the kernel forgets that when a process changes what it may do.
     """
@@ -74,7 +83,9 @@ def cut_off(network: str) -> None:
     assert spec is not None and spec.loader is not None
     airlock = module_from_spec(spec)
     spec.loader.exec_module(airlock)
-    os.environ[airlock.VARIABLE] = " ".join((network, *airlock.isolate(network)))
+    means = airlock.isolate(network)
+    os.environ[airlock.VARIABLE] = " ".join((network, *means))
+    return bool(airlock.closed(network, means))
 
 
 if __name__ == "__main__":

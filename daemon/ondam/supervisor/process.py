@@ -38,6 +38,8 @@ class Launch:
     pidfile: Path
     network: Network = "none"
     """What it is let have."""
+    required: bool = False
+    """It is not started where its network cannot be taken away (``leash.NOT_CLOSED``)."""
 
 
 class EngineProcess:
@@ -57,7 +59,7 @@ class EngineProcess:
         output = log.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                *leashed(launch.command, launch.network),
+                *leashed(launch.command, launch.network, required=launch.required),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

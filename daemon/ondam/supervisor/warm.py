@@ -33,11 +33,12 @@ def warm(
     places: Places,
     *,
     isolated: bool,
+    required: bool = False,
     progress: Progress,
     log: Path,
 ) -> None:
     """Run ``engine``'s ``launch.warm`` as ``planned`` and wait for its end. Its output goes to ``log``.
-    ``isolated``: as in ``launch``.
+    ``isolated``, ``required``: as in ``launch``.
 
     Blocks, for minutes. Ctrl-C ends it; what it had made is made anew the next time. Raises EngineError
     ``engine_warm_failed`` with what it said last, ``engine_not_built`` without an environment.
@@ -52,13 +53,14 @@ def warm(
         daemon=Identity.of(os.getpid()),
         environ=os.environ,
         isolated=isolated,
+        required=required,
     )
     log.parent.mkdir(parents=True, exist_ok=True)
     end: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
     with (
         log.open("w", encoding="utf-8") as output,
         subprocess.Popen(
-            leashed(started.command, started.network),
+            leashed(started.command, started.network, required=started.required),
             cwd=started.folder,
             env=dict(started.env),
             stdin=subprocess.DEVNULL,

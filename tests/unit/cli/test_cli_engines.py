@@ -40,19 +40,24 @@ def state() -> str:
     return next(str(row["environment"]) for row in rows if row["name"] == "toy")
 
 
-@pytest.mark.parametrize(("setting", "isolated"), [("possible", True), ("require", True), ("off", False)])
+@pytest.mark.parametrize(
+    ("setting", "isolated", "required"),
+    [("possible", True, False), ("require", True, True), ("off", False, False)],
+)
 def test_what_is_warmed_is_cut_off_from_the_network_unless_the_configuration_leaves_it(
-    toy: Path, monkeypatch: pytest.MonkeyPatch, setting: str, isolated: bool
+    toy: Path, monkeypatch: pytest.MonkeyPatch, setting: str, isolated: bool, required: bool
 ) -> None:
     config = toy.parents[2] / "config" / "config.toml"
     config.parent.mkdir()
     config.write_text(f'[supervisor]\nisolation = "{setting}"\n')
     planned = PlannedEngine("supertonic", "tts", "", None, None, "cpu", 1, "en")
-    given: list[bool] = []
+    given: list[tuple[bool, bool]] = []
     monkeypatch.setattr("ondam.cli.engines._launched", lambda found, here: (planned,))
-    monkeypatch.setattr("ondam.supervisor.warm.warm", lambda *_, isolated, **__: given.append(isolated))
+    monkeypatch.setattr(
+        "ondam.supervisor.warm.warm", lambda *_, isolated, required, **__: given.append((isolated, required))
+    )
     told("warm")
-    assert given == [isolated]
+    assert given == [(isolated, required)]
 
 
 @pytest.mark.usefixtures("toy")

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -50,6 +51,24 @@ def test_a_command_that_does_not_exist_ends_as_in_a_shell() -> None:
         leash.leashed(["/no/such"]), check=False, capture_output=True, text=True, timeout=20
     )
     assert (done.returncode, done.stderr) == (127, "ondam: /no/such: No such file or directory\n")
+
+
+def test_where_isolation_is_required_nothing_runs_that_would_keep_a_network(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    command = [sys.executable, "-I", "-S", "-c", f"open({str(ran)!r}, 'w')"]
+    lacking = "import sys; from ondam.supervisor import leash; leash.cut_off = lambda network: False; "
+    lacking += "sys.exit(leash.main(sys.argv[1:]))"
+    for refused in (
+        leash.leashed(command, "open", required=True),
+        # As on a system that can take nothing away.
+        [sys.executable, "-c", lacking, str(os.getpid()), "none", "require", *command],
+    ):
+        done = subprocess.run(refused, check=False, capture_output=True, text=True, timeout=20)
+        assert done.returncode == leash.NOT_CLOSED
+        assert done.stderr == 'ondam: it would keep a network, and supervisor.isolation is "require"\n'
+        assert not ran.exists()
+    subprocess.run(leash.leashed(command, "none", required=True), check=True, timeout=20)
+    assert ran.exists()
 
 
 def test_an_identity_fits_one_process_and_no_later_one() -> None:

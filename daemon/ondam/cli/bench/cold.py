@@ -166,7 +166,7 @@ class _Ways:
         plan, folder = self._plan.get(engine["name"]), self._folders.get(engine["name"])
         if plan is None or folder is None or not folder.manifest.launch.once:
             return None
-        manifest = folder.manifest
+        manifest, isolation = folder.manifest, self._running.config.supervisor.isolation
         once = manifest.launch.model_copy(update={"command": manifest.launch.once})
         return launch(
             replace(plan, threads=_threads(engine) or plan.threads),
@@ -176,7 +176,8 @@ class _Ways:
             daemon=Identity.of(os.getpid()),
             environ=os.environ,
             # As the resident one is: what takes the network away takes time at each start.
-            isolated=self._running.config.supervisor.isolation != "off",
+            isolated=isolation != "off",
+            required=isolation == "require",
         )
 
 
