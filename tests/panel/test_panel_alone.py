@@ -14,9 +14,12 @@ from tests.panel.conftest import go, opened
 from tests.unit.control.fake_daemon import FakeDaemon, turn, until
 
 from ondam.control import wire
+from ondam.control.client import Client
 from ondam.control.server import Server
 from ondam.errors import ControlError
 from ondam_ui.panel.server import Panel
+
+UNREACHABLE = "not reachable: whether it hears you is not known"
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
@@ -74,7 +77,21 @@ async def test_the_page_says_that_the_panel_has_ended(browser: Browser, socket: 
             page, _ = await looking.enter_async_context(opened(browser, address))
             await page.wait_for_selector("#state[data-state=listening]")
         await expect(page.locator(".banner")).to_contain_text("Ondam window has ended")
-        assert await page.locator("#state").inner_text() == "not running"
+        assert await page.locator("#state").inner_text() == UNREACHABLE
+
+
+async def test_of_a_daemon_that_may_not_be_asked_nothing_is_claimed(
+    browser: Browser, socket: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(client: Client, **_asked: object) -> AsyncIterator[wire.Event]:
+        raise ControlError("control_socket_closed_to_you", path=str(socket))
+        yield
+
+    monkeypatch.setattr(Client, "events", refused)
+    async with panel(socket) as address, opened(browser, address) as (page, _):
+        assert "belongs to another user" in await banner(page)
+        assert await page.locator("#state").inner_text() == UNREACHABLE
+        assert await page.locator("p.state").inner_text() == UNREACHABLE
 
 
 async def test_what_the_daemon_refuses_is_told_in_words_where_it_was_asked_for(
@@ -196,4 +213,16 @@ async def test_a_turn_whose_end_nobody_told_is_over_when_the_daemon_says_that_it
         for name in ("turns", "now"):  # each is another connection
             await go(page, name)
         await page.wait_for_selector(".running[data-turn='test/3']")
+        looked.clean()
+
+
+async def test_a_setting_that_was_changed_elsewhere_is_shown(browser: Browser, socket: Path) -> None:
+    daemon = FakeDaemon()
+    async with serving(daemon, socket), panel(socket) as address, opened(browser, address) as (page, looked):
+        await go(page, "settings")
+        listens = page.locator('select[data-key="listen.mode"]')
+        await expect(listens).to_have_value("Always")
+        daemon.mode = "muted"
+        daemon.broadcast.publish({"type": "settings", "keys": ["listen.mode"]})
+        await expect(listens).to_have_value("Never")
         looked.clean()

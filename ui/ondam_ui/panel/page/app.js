@@ -3,10 +3,10 @@
 import { enter } from "./api.js";
 import { fill, h, put } from "./dom.js";
 import { connect, now, watch } from "./live.js";
-import { language, load, named, t } from "./texts.js";
+import { language, load, t } from "./texts.js";
 import { budget } from "./budget.js";
 import { engines } from "./engines.js";
-import { present } from "./now.js";
+import { doing, lamp, present } from "./now.js";
 import { numbers } from "./numbers.js";
 import { settings } from "./settings.js";
 import { turns } from "./turns.js";
@@ -107,13 +107,8 @@ function show() {
 
 function heard(types) {
   const { link, status, error } = now;
-  if (status && link === "open") {
-    put(parts.state, status.state === "listening" && status.mode !== "open" ? named("cli_waits_", status.mode) : named("cli_state_", status.state));
-    parts.state.dataset.state = status.mode === "muted" && status.state === "listening" ? "muted" : status.state;
-  } else {
-    put(parts.state, t("panel_offline"));
-    parts.state.dataset.state = "offline";
-  }
+  put(parts.state, doing(status));
+  parts.state.dataset.state = lamp(status);
   banner(link, error);
   page?.update?.(types);
 }

@@ -59,7 +59,7 @@ export function connect(levels = wanted) {
   opened.onmessage = (message) => opened === socket && heard(JSON.parse(message.data));
   opened.onclose = () => {
     if (opened !== socket) return;
-    Object.assign(now, { link: "closed", levels: null, running: null });
+    Object.assign(now, { link: "closed", error: null, levels: null, running: null });
     changed("link");
     setTimeout(() => opened === socket && ((socket = null), connect()), AGAIN_MS);
   };

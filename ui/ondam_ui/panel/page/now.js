@@ -11,6 +11,7 @@ const QUIETEST_DB = -70;
 const SILENT_DB = -85;
 const DEAF_MS = 5000; // shorter ones are made by headsets that suppress noise
 const DRAWN_MS = 60;
+const NOT_RUNNING = ["daemon_not_running", "daemon_gone"];
 const LOOKS_MS = 1000; // at levels that stay as they are, of which no event tells
 
 export function present(root) {
@@ -79,10 +80,10 @@ export function present(root) {
       const { status } = now;
       meters();
       if (types.size === 1 && types.has("levels")) return;
-      if (!status) return;
       put(state, doing(status));
+      if (!status) return;
       if (types.has("state") && status.state !== "hearing") put(talk, t("panel_talk"));
-      root.dataset.state = now.link === "open" ? (status.mode === "muted" && status.state === "listening" ? "muted" : status.state) : "offline";
+      root.dataset.state = lamp(status);
       put(mute, t(status.mode === "muted" ? "panel_unmute" : "panel_mute"));
       put(heard, now.running?.transcript ?? "");
       put(answered, now.running?.reply ?? "");
@@ -109,10 +110,17 @@ export function present(root) {
 
 export const budgetOf = (status) => status?.conditions?.budget_ms ?? null;
 
-function doing(status) {
-  if (now.link !== "open") return t("panel_offline");
+/** What it does; without a connection whether it is known to do nothing. */
+export function doing(status) {
+  if (now.link === "connecting") return t("panel_connecting");
+  if (now.link !== "open") return t(NOT_RUNNING.includes(now.error?.code) ? "panel_offline" : "panel_unreachable");
   if (status.state === "listening" && status.mode !== "open") return named("cli_waits_", status.mode);
   return named("cli_state_", status.state);
+}
+
+export function lamp(status) {
+  if (now.link !== "open") return "offline";
+  return status.mode === "muted" && status.state === "listening" ? "muted" : status.state;
 }
 
 /** First audio, whether it is over, and its bars. */

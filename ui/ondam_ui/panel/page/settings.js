@@ -114,5 +114,6 @@ export function settings(root) {
   }
 
   load();
-  return { update: (types) => (types.has("snapshot") || types.has("mode")) && !root.contains(document.activeElement) && load() };
+  const anew = ["snapshot", "mode", "settings"];
+  return { update: (types) => anew.some((type) => types.has(type)) && !root.contains(document.activeElement) && load() };
 }
