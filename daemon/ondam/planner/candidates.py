@@ -197,14 +197,12 @@ class Search:
             tokens = _number(options, ("context_length", "max_model_len"), self.settings.context_tokens)
             sessions = _number(options, ("parallel", "max_num_seqs"), self.settings.sessions)
             size = _number(options, (CACHE_BYTES,), 0)
-        asked = {"tokens": tokens, "sessions": sessions, "cache_bytes": size}
-        estimate = card_need(card, **asked, cache=cache)
-        if estimate is None:
-            return None
-        extra = extra_of(estimate, self.measured, manifest.name, card.id, kind)
+        extra = extra_of(self.measured, manifest.name, card.id, kind)
         if extra is None and kind == "cpu":
             extra = CPU_EXTRA_GIB
-        return card_need(card, **asked, cache=cache, measured_extra=extra)
+        return card_need(
+            card, tokens=tokens, sessions=sessions, cache=cache, cache_bytes=size, measured_extra=extra
+        )
 
     def floor(self, manifest: Manifest, need: Need) -> float:
         """GiB that its cache lacks of what it should have; of a size that the user has set, none."""

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.unit.planner.machines import engine
 
 from ondam.messages import Phrase
 from ondam.planner.facts import Gpu
 from ondam.planner.gate import Gate, gate, plain
-from ondam.supervisor.manifest import Manifest
+from ondam.supervisor.manifest import Manifest, engine_roots, find_engines
 
 
 def manifest(*locks: str, **drivers: str) -> Manifest:
@@ -66,6 +68,16 @@ def test_a_card_without_a_driver_is_told() -> None:
 def test_apple_and_vulkan_ask_for_no_driver() -> None:
     assert gate(manifest("cpu", "macos"), "metal", None, None, "darwin") == Gate("macos")
     assert gate(manifest("cpu"), "vulkan", card(None, None), None, "linux") == Gate("cpu")
+
+
+def test_llama_cpp_is_built_for_the_device_that_it_computes_on(tmp_path: Path) -> None:
+    manifest = find_engines(engine_roots(tmp_path))["llama_cpp"].manifest
+    assert gate(manifest, "cuda", card("525.1", "6.1"), None, "linux") == Gate("cuda")
+    assert gate(manifest, "vulkan", card(None, None), None, "linux") == Gate("vulkan")
+    assert gate(manifest, "metal", None, None, "darwin") == Gate("cpu")
+    assert plain(manifest, "cpu", "linux") == Gate("cpu")
+    found = gate(manifest, "cuda", card("470.1", "6.1"), None, "linux")
+    assert isinstance(found, Phrase) and found.facts["needed"] == 525
 
 
 def test_on_the_processor_the_platforms_own_set_is_taken() -> None:

@@ -561,9 +561,9 @@ def test_memory_that_is_too_small_for_the_processors_engines_is_told() -> None:
 
 
 def test_what_was_measured_takes_the_place_of_the_estimate() -> None:
-    measured = {"llama_cpp/qwen3-14b-q4_k_m/cuda": 13.5}
+    measured = {"llama_cpp/qwen3-14b-q4_k_m/cuda/extra": 3.99}
     made = consider(machine(gpu(16)), config(), ENGINES, Shelf(), ahead=True, measured=measured)
-    # 13.5 + 0.1 + 2.51 + 0.3 = 16.41; 9 × 1 = 8.39 + 0.13 + 0.39 + 2.50 = 11.41 fits.
+    # 8.26 + 1.25 + 3.99 + 0.1 + 2.51 + 0.3 = 16.41; 9 × 1 = 8.39 + 0.13 + 0.39 + 2.50 = 11.41 fits.
     assert first(made, "llm").model == "qwen3.5-9b-fp8"
     assert refused(made, "qwen3-14b-q4_k_m").need is not None
     assert "13.60 GiB" in str(refused(made, "qwen3-14b-q4_k_m").reason)

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from ondam.places import Places, places
+from ondam.planner.arithmetic import sum_of
 from ondam.planner.measured import Learning, held_gib, load
 from ondam.planner.plan import Plan, PlannedEngine
 from ondam.supervisor.status import Change, EngineStatus
 
 
 def planned(device: str) -> PlannedEngine:
-    return PlannedEngine("vllm", "llm", "m", Path("/m"), None, device, threads=1, language="en")
+    need = sum_of(("weights", 2.0), ("extra", 1.0))
+    return PlannedEngine("vllm", "llm", "m", Path("/m"), None, device, threads=1, language="en", need=need)
 
 
 def status(device: str, **more: Any) -> EngineStatus:
@@ -34,9 +36,9 @@ def test_an_engine_that_becomes_ready_is_written_down_and_found_again(house: Pla
     learning(Change(status("cuda:0", state="loading", report={"gpu_memory_mib": 9000})))
     assert load(house) == {}
     learning(Change(status("cuda:0", report={"gpu_memory_mib": 5120})))
-    assert load(house) == {"vllm/m/cuda": 5.0}
+    assert load(house) == {"vllm/m/cuda/extra": 3.0}, "5 less 2 of weights"
     learning(Change(status("cuda:0", report={"gpu_memory_mib": 3072})))
-    assert load(house) == {"vllm/m/cuda": 4.0}, "the larger of the last two's mean and the last"
+    assert load(house) == {"vllm/m/cuda/extra": 2.0}, "the larger of the last two's mean and the last"
 
 
 def test_an_engine_that_got_another_device_teaches_nothing(house: Places) -> None:
