@@ -187,6 +187,7 @@ class Assistant:
             "version": __version__,
             "pid": os.getpid(),
             "uptime_s": round(self._remembering.uptime_s, 1),
+            "session": self._room.name,
             "state": self._room.state,
             "mode": self._room.mode,
             "echo": self._sound.echo,
@@ -259,7 +260,7 @@ class Assistant:
             raise ControlError("heard_nothing", seconds=timeout_s)
         return self._wire_turn(turn)
 
-    async def set_mode(self, mode: Mode) -> Mode:
+    async def set_mode(self, mode: wire.WantedMode) -> Mode:
         """When to listen from now on. Lasts until the daemon ends."""
         return await self._room.ears().set_mode(mode)
 
@@ -432,5 +433,6 @@ class Assistant:
         engine = change.status
         self._broadcast.publish({"type": "engine", "engine": engine_shape(engine, self.language)})
         self._faults.engine_changed(change, self._room.name)
+        self._room.engines_changed()
         if engine.state == "ready":
             self._preparing.ready(engine)

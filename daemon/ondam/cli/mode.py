@@ -11,14 +11,14 @@ from ondam.control import wire
 
 
 @click.command("mode")
-@click.argument("mode", required=False, metavar="[open|name|push|muted]")
+@click.argument("mode", required=False, metavar="[open|name|push|muted|unmuted]")
 @as_json
 def command(mode: str | None, json_wanted: bool) -> None:
     """Show when it listens, or change that until the daemon ends.
 
     open: always. name: when it is called by its name (listen.name_ko, listen.name_en). push: while the talk
-    button is held, as with `ondam listen --toggle`. muted: never; the microphone is closed. How it starts is
-    listen.mode in config.toml.
+    button is held, as with `ondam listen --toggle`. muted: never; the microphone is closed. unmuted: as
+    before it was muted. How it starts is listen.mode in config.toml.
     """
     if mode is None:
         now = daemon(lambda client: client.status())["mode"]
@@ -31,13 +31,14 @@ def command(mode: str | None, json_wanted: bool) -> None:
         click.echo(named("cli_mode_", now))
 
 
-def _known(mode: str) -> wire.Mode:
+def _known(mode: str) -> wire.WantedMode:
     """A usage error with the nearest name where there is no such mode."""
     written = mode.strip().lower()
-    if written in wire.MODES:
-        return written
-    near = difflib.get_close_matches(written, wire.MODES, n=1)
-    known = ", ".join(wire.MODES)
+    for known_mode in wire.WANTED_MODES:
+        if known_mode == written:
+            return known_mode
+    near = difflib.get_close_matches(written, wire.WANTED_MODES, n=1)
+    known = ", ".join(wire.WANTED_MODES)
     code = "cli_no_mode_near" if near else "cli_no_mode"
     problem = say(code, given=mode, known=known, near="".join(near))
     raise click.UsageError(problem, click.get_current_context())

@@ -21,7 +21,7 @@ import click
 
 from ondam.cli.status import one_line, told
 from ondam.cli.terminal import print_json, say
-from ondam.cli.watched import TURNS, Watched
+from ondam.cli.watched import OF_A_CONVERSATION, TURNS, Watched, elsewhere
 from ondam.control import wire
 from ondam.control.client import Client
 from ondam.errors import OndamError
@@ -121,17 +121,21 @@ class Lines:
     def __init__(self, clock: Callable[[], str] = lambda: time.strftime("%Y-%m-%dT%H:%M:%S%z")) -> None:
         self._clock = clock
         self._known: dict[str, str] = {}
+        self._session = ""
         self._away = False
 
     async def begin(self, client: Client, status: wire.Status) -> None:
         """A line for the daemon, and one for each thing that is wrong."""
         self._away = False
+        self._session = status["session"]
         self._line("snapshot", one_line(status))
         for fault in status["faults"]:
             self.take({"type": "fault", "fault": fault})
 
     def take(self, event: wire.Event) -> None:
         """Its line."""
+        if event["type"] in OF_A_CONVERSATION and elsewhere(event, self._session):
+            return
         for line in told(event, self._known):
             self._line(event["type"], line)
 

@@ -11,6 +11,14 @@ from ondam.control import wire
 TURNS = 32
 """That are remembered: more than fit on any screen."""
 
+OF_A_CONVERSATION = frozenset({"state", "transcript", "notice"})
+"""What somebody is told by one that goes on: of the others a screen says nothing."""
+
+
+def elsewhere(event: wire.Event, session: str) -> bool:
+    """Whether another conversation than ``session`` tells it: a turn from a WAV is no voice in the room."""
+    return event.get("session", session) != session
+
 
 @dataclass
 class Watched:
@@ -54,6 +62,9 @@ class Watched:
         status = self.status
         if status is None:
             return
+        other = elsewhere(event, status["session"])
+        if other and event["type"] in OF_A_CONVERSATION:
+            return
         match event["type"]:
             case "state":
                 status["state"] = event["state"]
@@ -74,7 +85,8 @@ class Watched:
             case "turn":
                 self.turns.appendleft(event["turn"])
                 status["turns"] += 1
-                self._over()
+                if not other:
+                    self._over()
             case "engine":
                 self._engine(status, event["engine"])
             case "switch":

@@ -22,6 +22,7 @@ from ondam.control.wire import (
     Status,
     Switch,
     Turn,
+    WantedMode,
 )
 from ondam.journal.reading import Selection
 from ondam.measure.budget_answer import Wanted
@@ -76,10 +77,10 @@ class Daemon(Protocol):
         ControlError ``heard_nothing`` after ``timeout_s`` without voice, ``listen_muted`` while muted.
         """
 
-    async def set_mode(self, mode: Mode) -> Mode:
-        """When to listen from now on; the mode in force. Returns when it is so: "muted" is closed.
+    async def set_mode(self, mode: WantedMode) -> Mode:
+        """When to listen from now on ("unmuted": as before it was muted); the mode in force.
 
-        Goes on to its end when the caller leaves.
+        Returns when it is so: "muted" is closed. Goes on to its end when the caller leaves.
         """
 
     async def press(self) -> None:

@@ -15,13 +15,13 @@ from aiohttp import web
 from pydantic_core import PydanticCustomError
 
 from ondam.config.schema import Table, check
-from ondam.control.wire import DeviceKind, Route
+from ondam.control.wire import DeviceKind, Route, WantedMode
 from ondam.errors import ConfigError, ControlError
 from ondam.journal.reading import MOST, Selection, moment
 from ondam.measure.budget_answer import BudgetError, Wanted, switch, wanted
 from ondam.measure.budget_data import knowledge
 from ondam.messages import Phrase, Phrases
-from ondam.types import Language, Mode
+from ondam.types import Language
 
 BODY_TIMEOUT_S = 60.0
 """From the first byte of a body to the last: 64 MiB over a Unix socket take well under a second."""
@@ -60,7 +60,7 @@ class Listen(Table):
 class SetMode(Table):
     """Body of ``wire.MODE``."""
 
-    mode: Mode
+    mode: WantedMode
 
 
 class Switch(Table):

@@ -124,7 +124,7 @@ class Client:
         """Push to talk: the next utterance from the daemon's microphone, and its answer."""
         return cast("wire.Turn", await self._json(wire.LISTEN, {"timeout_s": timeout_s}))
 
-    async def set_mode(self, mode: wire.Mode) -> wire.Mode:
+    async def set_mode(self, mode: wire.WantedMode) -> wire.Mode:
         """When to listen from now on; returns the mode in force, once it is so."""
         answer = await self._json(wire.MODE, {"mode": mode}, timeout_s=QUICK_S)
         return cast("wire.Listens", answer)["mode"]

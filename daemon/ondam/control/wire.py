@@ -30,6 +30,11 @@ the second and the third can the user speak over an answer; else the microphone 
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 
+WantedMode: TypeAlias = Literal["open", "name", "push", "muted", "unmuted"]
+"""What it may be told. ``unmuted``: as it listened before it was muted, and nothing new where it is not."""
+
+WANTED_MODES: tuple[WantedMode, ...] = get_args(WantedMode)
+
 DeviceKind: TypeAlias = Literal["microphone", "speaker"]
 
 SettingKind: TypeAlias = Literal["choice", "number", "switch", "text"]
@@ -125,7 +130,7 @@ MODE = Route(
     "POST",
     "/api/mode",
     "command",
-    "`{mode: open|name|push|muted}`",
+    "`{mode: open|name|push|muted|unmuted}`",
     "`Listens`, once it is so: with `muted`, the microphone is closed",
     4 * KIB,
 )
@@ -567,7 +572,8 @@ class Switch(TypedDict):
 
 
 class Status(TypedDict):
-    """The daemon at this moment. ``echo`` is null where no microphone hears the speaker.
+    """The daemon at this moment. ``session``: the conversation at the microphone; an event that names another
+    is of another, such as a turn from a WAV. ``echo`` is null where no microphone hears the speaker.
 
     ``report``: this daemon's last turns, as ``populations`` of name to turns, first audio and whole answer.
     ``fit``: the worst of its engines', for an icon that is to show it; ``faults`` say what. ``switch``: the
@@ -577,6 +583,7 @@ class Status(TypedDict):
     version: str
     pid: int
     uptime_s: float
+    session: str
     state: State
     mode: Mode
     echo: EchoMode | None
@@ -849,6 +856,7 @@ class MarkEvent(TypedDict):
 
     type: Literal["mark"]
     turn: int | None
+    draft: int | None
     name: str
     at_ms: float | None
 
@@ -856,7 +864,6 @@ class MarkEvent(TypedDict):
 class PartialEvent(TypedDict):
     """The answer as far as it has been heard. Fleeting."""
 
-    draft: int | None
     type: Literal["partial"]
     turn: int
     reply: str

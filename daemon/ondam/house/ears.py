@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from ondam.audio.cues import Cue, cue
 from ondam.audio.simulated import NoMicrophone
+from ondam.control.wire import WantedMode
 from ondam.errors import ControlError
 from ondam.pipeline.ports import Microphone
 from ondam.types import Mode, Samples
@@ -78,6 +79,8 @@ class Ears:
         self._switching = asyncio.Lock()
         self._switches: set[asyncio.Task[None]] = set()
         self._wanted: Mode = conversation.mode
+        # Begun muted, nobody has said when it may listen: not before somebody presses the button.
+        self._unmuted: Mode = "push" if conversation.mode == "muted" else conversation.mode
         self._held: asyncio.TimerHandle | None = None
         """Lets the button go that nobody lets go."""
         self._ended = False
@@ -91,14 +94,17 @@ class Ears:
         """Begin to listen, on the running loop."""
         self._listen(self._conversation.run())
 
-    async def set_mode(self, mode: Mode) -> Mode:
+    async def set_mode(self, mode: WantedMode) -> Mode:
         """Returns when it is so: for "muted", when the microphone is closed. The mode in force then.
 
-        Whoever no longer waits does not undo it. Of several at once the last one counts. AudioError where the
-        microphone cannot be opened: it stays muted.
+        "unmuted" is the mode before it was muted. Whoever no longer waits does not undo it. Of several at
+        once the last one counts. AudioError where the microphone cannot be opened: it stays muted.
         """
-        self._wanted = mode
-        switch = asyncio.create_task(self._switch(), name=f"mode {mode}")
+        wanted = self._unmuted if mode == "unmuted" else mode
+        if wanted != "muted":
+            self._unmuted = wanted
+        self._wanted = wanted
+        switch = asyncio.create_task(self._switch(), name=f"mode {wanted}")
         self._switches.add(switch)
         switch.add_done_callback(self._switched)
         await asyncio.shield(switch)

@@ -43,6 +43,10 @@ class Room:
         self._fleet = fleet
         self._publish = publish
         self._broke_down = broke_down
+        self.name = sessions.named()
+        """The conversation's, also before it begins: whoever looks on knows it by that."""
+        self._told: wire.State | None = None
+        """The state that everybody was told last."""
         self.session: Session | None = None
         """The conversation; None before ``start``."""
         self._ears: Ears | None = None
@@ -58,6 +62,8 @@ class Room:
             speaker=speaker,
             attention=Attention(mode=listen.mode, names=listen.names, language=self._config.spoken_language),
             full_duplex=sound.full_duplex,
+            name=self.name,
+            publish=self._said,
         )
         ears = self._ears = Ears(
             session,
@@ -103,11 +109,6 @@ class Room:
             self._following.newcomer()
 
     @property
-    def name(self) -> str:
-        """The conversation's; empty before there is one."""
-        return self.session.name if self.session else ""
-
-    @property
     def mode(self) -> Mode:
         """When the microphone counts, or will."""
         return self.session.mode if self.session else self._config.listen.mode
@@ -116,17 +117,33 @@ class Room:
     def state(self) -> wire.State:
         """What it is doing, or why it cannot: engines that are changed, start, or are gone."""
         session, fleet = self.session, self._fleet
-        if fleet.crew.switching and session and session.phase == "listening":
+        if session is not None and session.phase != "listening":
+            return cast(wire.State, session.phase)
+        if session is not None and fleet.crew.switching:
             return "switching"
         if session is None or any(engine.state in {"starting", "loading"} for engine in fleet.status()):
             return "starting"
-        if session.phase == "listening" and any(fleet.engine(stage) is None for stage in STAGES):
+        if any(fleet.engine(stage) is None for stage in STAGES):
             return "fault"
-        return cast(wire.State, session.phase)
+        return "listening"
 
     def tell_state(self) -> None:
         """To everybody, as an event."""
-        self._publish({"type": "state", "session": self.name, "state": self.state})
+        self._told = self.state
+        self._publish({"type": "state", "session": self.name, "state": self._told})
+
+    def engines_changed(self) -> None:
+        """An engine came or went: told where that changes what can be done."""
+        if self.session is not None and self.state != self._told:
+            self.tell_state()
+
+    def _said(self, event: wire.Event) -> None:
+        """By the conversation, which knows nothing of engines that are gone: "listening" may be no more than
+        that it waits."""
+        if event["type"] == "state":
+            self.tell_state()
+        else:
+            self._publish(event)
 
     def conversation(self) -> Session:
         """Raises ControlError ``daemon_starting``."""

@@ -58,6 +58,11 @@ class Sessions:
         """How those begin that begin from now on. One that goes on is told by whoever holds it."""
         self._config = config
 
+    def named(self) -> str:
+        """A name for one that is still to begin; no other has it."""
+        self._begun += 1
+        return f"{self._run}-{self._begun}"
+
     def begin(
         self,
         *,
@@ -69,11 +74,16 @@ class Sessions:
         voice: VoiceActivity | None = None,
         history: History | None = None,
         attention: Attention | None = None,
+        name: str | None = None,
+        publish: Callable[[wire.Event], None] | None = None,
     ) -> Session:
-        """``config``, ``language`` and ``voice`` only where they are not as the daemon's."""
-        self._begun += 1
+        """``config``, ``language``, ``voice`` and ``publish`` only where they are not as the daemon's.
+
+        ``name``: from ``named``, where it is known already.
+        """
+        tell = publish or self._publish
         begun = Session(
-            f"{self._run}-{self._begun}",
+            name or self.named(),
             config=config or self._config,
             language=language or self._config.spoken_language,
             engines=self._engines,
@@ -83,7 +93,7 @@ class Sessions:
             speaker=speaker,
             clock=time.monotonic_ns,
             finished=partial(self._finished, config),
-            changed=lambda event: self._publish(cast(wire.Event, event)),
+            changed=lambda event: tell(cast(wire.Event, event)),
             history=history,
             attention=attention,
             phrases=self._phrases,

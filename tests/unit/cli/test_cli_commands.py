@@ -458,7 +458,8 @@ async def test_mode_shows_and_changes_when_it_listens(ondam: Ondam, daemon: Fake
     assert (await ondam("mode", "Muted")).out == "muted: the microphone is closed\n"
     assert (await ondam("mode", "--json")).json == {"mode": "muted"}
     assert (await ondam("mode", "name", "--json")).json == {"mode": "name"}
-    assert daemon.asked == [("set_mode", "muted"), ("set_mode", "name")]
+    await ondam("mode", "unmuted")
+    assert daemon.asked == [("set_mode", "muted"), ("set_mode", "name"), ("set_mode", "unmuted")]
 
 
 async def test_a_mode_that_there_is_not_is_a_usage_error_with_the_nearest(
@@ -467,7 +468,7 @@ async def test_a_mode_that_there_is_not_is_a_usage_error_with_the_nearest(
     done = await ondam("mode", "mute")
     assert (done.code, done.out, daemon.asked) == (2, "", [])
     assert done.err == (
-        "there is no mode 'mute' (did you mean 'muted'?); the modes are open, name, push, muted\n"
+        "there is no mode 'mute' (did you mean 'muted'?); the modes are open, name, push, muted, unmuted\n"
         "→ ondam mode --help\n"
     )
     assert (await ondam("mode", "x")).err.startswith("there is no mode 'x'; the modes are")

@@ -51,6 +51,7 @@ async def test_every_event_is_one_line_with_its_time_its_name_and_its_words(
 
     async with following(lines(), daemon):
         await until(lambda: "snapshot" in words())
+        daemon.broadcast.publish({"type": "state", "session": "wav", "state": "thinking"})
         daemon.broadcast.publish({"type": "state", "session": "s", "state": "hearing"})
         daemon.broadcast.publish({"type": "transcript", "session": "s", "text": "몇 시야?\n지금?"})
         daemon.broadcast.publish({"type": "mode", "session": "s", "mode": "muted"})
@@ -236,6 +237,17 @@ def test_marks_of_another_draft_replace_those_of_the_one_that_was_dropped() -> N
     seen.take({"type": "mark", "turn": 4, "draft": 1, "name": "llm_sent", "at_ms": None})
     seen.take({"type": "mark", "turn": 4, "draft": 2, "name": "stt_sent", "at_ms": None})
     assert seen.marks_ms == {"stt_sent": None}
+
+
+def test_a_turn_from_a_wav_is_one_of_the_last_and_nothing_that_is_heard_here() -> None:
+    seen = watched(FakeDaemon().status())
+    seen.take({"type": "transcript", "session": "s", "text": "몇 시야?"})
+    seen.take({"type": "state", "session": "wav", "state": "hearing"})
+    seen.take({"type": "transcript", "session": "wav", "text": "Of a file."})
+    seen.take({"type": "turn", "session": "wav", "turn": turn(4)})
+    assert seen.status is not None and seen.status["state"] == "listening"
+    assert seen.transcript == "몇 시야?"
+    assert [one["id"] for one in seen.turns] == [4]
 
 
 def test_an_engine_that_changed_stays_in_its_place_and_one_that_was_replaced_goes() -> None:

@@ -205,6 +205,7 @@ class FakeDaemon:
             "version": "0.1.0",
             "pid": 77,
             "uptime_s": 3720.0,
+            "session": "s",
             "state": "listening",
             "mode": self.mode,
             "echo": None,
@@ -253,10 +254,10 @@ class FakeDaemon:
         await self._note("listen", timeout_s)
         return turn()
 
-    async def set_mode(self, mode: Mode) -> Mode:
+    async def set_mode(self, mode: wire.WantedMode) -> Mode:
         await self._note("set_mode", mode)
-        self.mode = mode
-        return mode
+        self.mode = "open" if mode == "unmuted" else mode
+        return self.mode
 
     async def press(self) -> None:
         await self._note("press")

@@ -128,6 +128,19 @@ async def setting(
 
 
 @virtual_time
+@pytest.mark.parametrize(
+    ("begun", "chosen", "then"),
+    [("name", (), "name"), ("open", ("push",), "push"), ("muted", (), "push"), ("muted", ("name",), "name")],
+)
+async def test_unmuted_is_the_mode_that_was(begun: Mode, chosen: tuple[Mode, ...], then: Mode) -> None:
+    async with setting(mode=begun) as s:
+        for mode in (*chosen, "muted", "muted"):
+            await s.ears.set_mode(mode)
+        assert await s.ears.set_mode("unmuted") == then
+        assert await s.ears.set_mode("unmuted") == then, "nothing new where it is not muted"
+
+
+@virtual_time
 async def test_muted_is_a_closed_microphone_and_leaving_it_opens_a_new_one() -> None:
     async with setting() as s:
         assert (len(s.room.open), s.ears.deaf) == (1, False)

@@ -98,9 +98,10 @@ async def test_before_it_begins_whoever_wants_it_is_told_that_the_daemon_starts(
             with pytest.raises(ControlError) as raised:
                 wanted()
             assert raised.value.code == "daemon_starting"
-        assert (it.room.state, it.room.mode, it.room.name) == ("starting", "push", "")
+        assert (it.room.state, it.room.mode) == ("starting", "push")
+        name = it.room.name
         it.room.start()
-        assert it.room.conversation().name == it.room.name
+        assert it.room.conversation().name == it.room.name == name
         assert it.told("state")[-1] == {"type": "state", "session": it.room.name, "state": "listening"}
 
 
@@ -119,6 +120,33 @@ async def test_its_state_says_why_it_cannot_answer() -> None:
         await asyncio.sleep(1.5)
         it.engines = []
         assert it.state == "hearing"  # nobody is interrupted by what is wrong elsewhere
+
+
+@virtual_time
+async def test_after_a_question_that_nobody_could_answer_it_does_not_say_that_it_listens() -> None:
+    async with house() as it:
+        it.room.start()
+        it.missing = "llm"
+        it.microphone.play(voice(1.0))
+        await asyncio.sleep(10)
+        told = [event["state"] for event in it.told("state")]
+        assert "hearing" in told
+        assert told[-1] == "fault"
+
+
+@virtual_time
+async def test_an_engine_that_goes_and_comes_back_is_told_as_a_state_once() -> None:
+    async with house() as it:
+        it.room.engines_changed()
+        assert it.told("state") == [], "nobody is told of a conversation that has not begun"
+        it.engines = [SimpleNamespace(state="loading")]
+        it.room.start()
+        it.engines = []
+        it.room.engines_changed()
+        it.room.engines_changed()
+        it.missing = "stt"
+        it.room.engines_changed()
+        assert [event["state"] for event in it.told("state")] == ["starting", "listening", "fault"]
 
 
 @virtual_time

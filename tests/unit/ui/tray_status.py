@@ -35,6 +35,7 @@ def status(**changed: Any) -> wire.Status:
         "version": "0.1.0",
         "pid": 1,
         "uptime_s": 10.0,
+        "session": "a",
         "state": "listening",
         "mode": "open",
         "echo": None,

@@ -121,7 +121,7 @@ class Calls:
     async def mode(self, request: web.Request) -> web.StreamResponse:
         """Listen at other times."""
         mode = (await _body(request)).get("mode")
-        if mode not in wire.MODES:
+        if mode not in wire.WANTED_MODES:
             raise ControlError("panel_bad_request")
         return answer({"mode": await self.of(request).set_mode(mode)})
 

@@ -72,7 +72,6 @@ class Link:
     _loop: asyncio.AbstractEventLoop | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _asked: asyncio.Task[None] | None = None
-    _before_mute: wire.Mode = "open"
     _forgets: asyncio.TimerHandle | None = None
 
     async def run(self) -> None:
@@ -192,13 +191,9 @@ class Link:
         self._see(replace(self.seen, at_login=self.desk.at_login()))
 
     async def _mute(self, client: Client) -> None:
-        """And back to what was before, or to listening where that is not known."""
-        mode = self.seen.status["mode"] if self.seen.status else "open"
-        if mode == "muted":
-            await client.set_mode(self._before_mute)
-        else:
-            self._before_mute = mode
-            await client.set_mode("muted")
+        """And back to what was before, which the daemon knows."""
+        muted = self.seen.status is not None and self.seen.status["mode"] == "muted"
+        await client.set_mode("unmuted" if muted else "muted")
 
     def _remark(self, told: str, verb: Verb | None = None) -> None:
         assert self._loop is not None

@@ -84,7 +84,7 @@ def fold(seen: Seen, event: wire.Event) -> Seen:
     if seen.status is None:
         return seen
     match event["type"]:
-        case "state":
+        case "state" if event["session"] == seen.status["session"]:  # a turn from a WAV has another
             return replace(seen, status=_with(seen.status, state=event["state"]))
         case "mode":
             return replace(seen, status=_with(seen.status, mode=event["mode"]))

@@ -69,7 +69,11 @@ export function connect(levels = wanted) {
 
 document.addEventListener("visibilitychange", () => socket && connect());
 
+// A turn from a WAV has a conversation of its own, and is no voice in the room.
+const elsewhere = (event) => now.status !== null && event.session !== undefined && event.session !== now.status.session;
+
 function heard(event) {
+  if (["state", "transcript", "notice"].includes(event.type) && elsewhere(event)) return;
   switch (event.type) {
     case "absent":
       Object.assign(now, { link: "absent", error: event.error, levels: null, running: null });
@@ -101,7 +105,7 @@ function heard(event) {
       now.levels = event;
       break;
     case "turn":
-      finished(event.turn);
+      finished(event.turn, elsewhere(event));
       break;
     case "notice":
       now.notice = event.text ?? event.code;
@@ -136,12 +140,14 @@ function marked({ turn: number, draft, name, at_ms }) {
   if (at_ms !== null) turn.voiced = performance.now() - at_ms;
 }
 
-function finished(turn) {
+function finished(turn, elsewhere) {
+  if (now.status) {
+    now.status.last_turn = turn;
+    now.status.turns += 1;
+  }
+  if (elsewhere) return;
   const before = now.running;
   now.running = null;
-  if (!now.status) return;
-  now.status.last_turn = turn;
-  now.status.turns += 1;
   const said = { at: turn.started_at, transcript: turn.transcript ?? before?.transcript, reply: turn.reply, turn };
   if (said.transcript || said.reply) now.exchanges = [...now.exchanges, said].slice(-5);
 }
