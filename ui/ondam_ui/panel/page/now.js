@@ -18,7 +18,7 @@ export function present(root) {
   const told = h("div", {});
   const state = h("p", { class: "state", role: "status" });
   const talk = does("", async () => put(talk, t((await post("toggle")).pressed ? "panel_talk_end" : "panel_talk")), told, { class: "main" });
-  const mute = does("", () => post("mode", { mode: now.status?.mode === "muted" ? "open" : "muted" }), told);
+  const mute = does("", () => post("mode", { mode: now.status?.mode === "muted" ? "unmuted" : "muted" }), told);
   const stop = does(t("panel_stop"), () => post("stop"), told);
   const microphone = meter("microphone");
   const speaker = meter("speaker");
