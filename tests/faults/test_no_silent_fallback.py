@@ -144,6 +144,14 @@ async def test_an_engine_that_got_what_was_asked_serves(home: Places, tmp_path: 
         assert (only(rig).state, codes(only(rig)), only(rig).fit) == ("ready", [], "as_planned")
 
 
+async def test_a_price_that_was_asked_for_is_shown_and_never_refused(home: Places, tmp_path: Path) -> None:
+    eager = {**ON_GPU, "cuda_graphs": False, "graph_mode": "eager", "why": {"cuda_graphs": "eager mode"}}
+    async with Rig(home, asked(tmp_path, "require", report=eager, cuda_graphs=False)) as rig:
+        await rig.start()
+        status = only(rig)
+        assert (status.state, codes(status), status.fit) == ("ready", ["engine_graphs_off"], "as_planned")
+
+
 @pytest.mark.parametrize("name", LIES)
 async def test_a_lie_is_shown_where_the_plan_warns(home: Places, tmp_path: Path, name: str) -> None:
     lie = LIES[name]

@@ -67,6 +67,15 @@ def worse(planned: PlannedEngine, before: Mapping[str, Any], now: Mapping[str, A
     return tuple(found)
 
 
+def prices(planned: PlannedEngine, report: Mapping[str, Any]) -> tuple[Fault, ...]:
+    """What was asked for and makes answers slow: no difference, and told as long as it is so."""
+    compared = _Comparison(planned, report)
+    off = planned.options.get("cuda_graphs") is False and report.get("cuda_graphs") is False
+    if not (off and compared.on_gpu):
+        return ()
+    return (Fault("engine_graphs_off", {"engine": planned.engine}),)
+
+
 class _Comparison:
     """One report beside one plan."""
 
@@ -237,6 +246,8 @@ class _Comparison:
         sessions = self.report.get("providers")
         if "device" in known and isinstance(sessions, Mapping):
             known |= set(sessions)
+        if self.planned.options.get("cuda_graphs") is False:
+            known.add("cuda_graphs")  # none were asked for
         for what, why in self.why.items():
             if what not in known and why:
                 facts = {"name": what, "why": str(why)[:300]}

@@ -20,7 +20,7 @@ from ondam.places import Places
 from ondam.planner.plan import PlannedEngine
 from ondam.supervisor import restart
 from ondam.supervisor.clock import Clock, within
-from ondam.supervisor.comparison import differences, worse
+from ondam.supervisor.comparison import differences, prices, worse
 from ondam.supervisor.family import Identity
 from ondam.supervisor.isolation import Isolation, isolation_of
 from ondam.supervisor.launch import Home, launch
@@ -136,6 +136,7 @@ class Keeper:
         self._report_read_ns = 0
         self._answer_faults: tuple[Fault, ...] = ()
         self._report_faults: tuple[Fault, ...] = ()
+        self._prices: tuple[Fault, ...] = ()
 
     def note_answer(self) -> None:
         """It has answered a request of the daemon's."""
@@ -183,7 +184,7 @@ class Keeper:
 
     def _faults(self) -> tuple[Fault, ...]:
         own = () if self._ended is None else (self._ended,)
-        return (*own, *self._answer_faults, *self._report_faults)
+        return (*own, *self._answer_faults, *self._report_faults, *self._prices)
 
     def _fit(self) -> Fit:
         if self._ended is not None and self._ended.code == "engine_refused_by_plan":
@@ -449,11 +450,12 @@ class Keeper:
         try:
             self._report = read_report(self._report_path, self.planned.engine)
             self._report_faults = differences(self.planned, self._report)
+            self._prices = prices(self.planned, self._report)
             if self._before is not None:
                 self._report_faults += worse(self.planned, self._before, self._report)
         except EngineError as error:
-            self._report, self._report_faults = None, (self._unreadable(error),)
-        for fault in self._report_faults:
+            self._report, self._report_faults, self._prices = None, (self._unreadable(error),), ()
+        for fault in (*self._report_faults, *self._prices):
             self._log.note(message(fault.code, "en", **fault.facts).text)
         return True
 

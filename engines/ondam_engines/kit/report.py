@@ -93,8 +93,8 @@ class Report:
     threads: int
     model: Weights | None = None
     """None where the engine has no weights."""
-    weight_loads: int = 0
-    """How many times weights were loaded since start: 1, or 0 without weights."""
+    weight_loads: int | None = 0
+    """How many times weights were loaded since start: 1, or 0 without weights. None: nobody can tell."""
     dtype: str | None = None
     quantization: str | None = None
     providers: dict[str, list[str]] = field(default_factory=dict)

@@ -52,7 +52,7 @@ class Obtained:
     """How many blocks of the cache there are, of ``block_tokens`` tokens each."""
     block_tokens: int | None
     why: dict[str, str] = field(default_factory=dict)
-    """Why there are no graphs, in vLLM's own words."""
+    """Why there are no graphs, or others than were meant, in vLLM's own words."""
 
 
 def obtained(info: Mapping[str, Any], metrics: str, said: Said) -> Obtained:
@@ -71,6 +71,9 @@ def obtained(info: Mapping[str, Any], metrics: str, said: Said) -> Obtained:
         mode = EAGER
     elif device == "cpu" and mode != EAGER:
         mode = None  # compiled, and there are no graphs to be had
+    elif graphs and said.fell_to is not None:
+        # The configuration is the server's copy: what the engine core took from its own is not in it.
+        mode = graph_mode(said.fell_to)
     kv_dtype = _text(measured.get("cache_dtype")) or _text(cache.get("cache_dtype"))
     return Obtained(
         device=device,
@@ -83,8 +86,15 @@ def obtained(info: Mapping[str, Any], metrics: str, said: Said) -> Obtained:
         graph_mode=mode,
         kv_blocks=_number(measured.get("num_gpu_blocks")) or _number(cache.get("num_gpu_blocks")),
         block_tokens=_number(measured.get("block_size")) or _number(cache.get("block_size")),
-        why={"cuda_graphs": said.no_graphs} if mode == EAGER and said.no_graphs else {},
+        why=_why(graphs, mode, said),
     )
+
+
+def _why(graphs: bool | None, mode: str | None, said: Said) -> dict[str, str]:
+    told = said.no_graphs or said.fallback
+    if mode == EAGER and told:
+        return {"cuda_graphs": told}
+    return {"graph_mode": said.fallback} if graphs and said.fallback else {}
 
 
 def _graphs(device: str, mode: str | None, said: Said) -> bool | None:
@@ -95,7 +105,7 @@ def _graphs(device: str, mode: str | None, said: Said) -> bool | None:
         return False
     if said.captured:
         return True
-    if said.no_graphs:
+    if said.no_graphs or said.fallback:
         return False
     # Neither captured nor refused in words that we know: the configuration counts, as far as we know its
     # words.

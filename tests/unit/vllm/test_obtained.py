@@ -12,7 +12,7 @@ from tests.fakes.vllm_program import RECORDINGS, planned
 
 from ondam.messages import message
 from ondam.planner.plan import PlannedEngine
-from ondam.supervisor.comparison import differences
+from ondam.supervisor.comparison import differences, prices
 from ondam_engines.vllm.obtained import Obtained, cache_config, graph_mode, obtained, plain_type
 from ondam_engines.vllm.said import Said
 
@@ -68,7 +68,7 @@ def test_eager_is_seen_in_the_configuration_and_is_a_fault_with_its_cost() -> No
     told = {language: message(fault.code, language, **fault.facts) for language in ("en", "ko")}
     assert "several times slower" in told["en"].text and "몇 배 느려집니다" in told["ko"].text
     assert "Enforce eager set" in told["ko"].text
-    assert faults(planned(MODEL, cuda_graphs=False), eager, why={}) == []
+    assert faults(planned(MODEL, cuda_graphs=False), eager) == []
 
 
 def test_without_eager_a_processor_compiles_and_has_no_graphs_to_lose() -> None:
@@ -89,7 +89,7 @@ def test_what_else_is_told_is_as_it_was_started() -> None:
 def test_a_cache_in_fp8_is_seen() -> None:
     assert got("kv-fp8").kv_dtype == "fp8"
     plan = planned(MODEL, cuda_graphs=False, kv_cache_dtype="fp8")
-    assert faults(plan, got("kv-fp8"), why={}) == []
+    assert faults(plan, got("kv-fp8")) == []
 
 
 def test_a_model_that_guesses_ahead_is_loaded_once_all_the_same() -> None:
@@ -139,6 +139,28 @@ def test_lost_graphs_carry_vllms_own_words() -> None:
     assert found.why["cuda_graphs"].startswith("Skipping CUDA graph capture.")
 
 
+FELL = PREFIX + "Overriding cudagraph_mode from FULL_AND_PIECEWISE to PIECEWISE for reliability."
+
+
+def test_graphs_that_became_fewer_are_told_in_vllms_own_words() -> None:
+    found = obtained(*on_a_card([2, 1]), said(FELL, CAPTURED))
+    assert (found.cuda_graphs, found.graph_mode) == (True, "piecewise")
+    assert list(found.why) == ["graph_mode"] and found.why["graph_mode"].startswith("Overriding cudagraph_")
+    (fault,) = differences(planned(MODEL, "cuda:0"), report(found, device="cuda:0"))
+    assert (fault.code, fault.facts["name"]) == ("engine_tells", "graph_mode")
+
+
+def test_no_graphs_because_nobody_wanted_any_are_no_difference_and_have_their_price_told() -> None:
+    plan = planned(MODEL, "cuda:0", cuda_graphs=False)
+    found = obtained(*on_a_card(0, enforce_eager=True), said(SKIPPED))
+    told = report(found, device="cuda:0")
+    assert "cuda_graphs" in found.why and differences(plan, told) == ()
+    (price,) = prices(plan, told)
+    text = message(price.code, "en", **price.facts)
+    assert "several times slower" in text.text and "cuda_graphs = true" in text.next
+    assert prices(planned(MODEL, "cuda:0"), told) == ()
+
+
 def test_a_card_that_is_not_there_is_told() -> None:
     assert ("engine_lost_gpu", "cpu") in faults(planned(MODEL, "cuda:0"), got("graphs"))
 
@@ -153,14 +175,14 @@ def test_fp8_is_compared_with_what_the_plan_counted_with() -> None:
 
 
 def test_a_cache_of_another_type_than_asked_is_a_fault() -> None:
-    assert faults(planned(MODEL, cuda_graphs=False, kv_cache_dtype="fp8"), got("eager"), why={}) == [
+    assert faults(planned(MODEL, cuda_graphs=False, kv_cache_dtype="fp8"), got("eager")) == [
         ("engine_differs_kv", "bf16")
     ]
 
 
 def test_a_shorter_context_than_asked_is_a_fault() -> None:
     plan = planned(MODEL, cuda_graphs=False, context_length=4096)
-    assert faults(plan, got("eager"), why={}) == [("engine_differs_context", 2048)]
+    assert faults(plan, got("eager")) == [("engine_differs_context", 2048)]
 
 
 def test_what_is_not_there_is_not_guessed() -> None:

@@ -33,7 +33,25 @@ def test_nothing_said_is_nothing_known() -> None:
     said = Said()
     said.hear("")
     said.hear("Loading safetensors checkpoint shards: 100% Completed | 1/1\n")
-    assert (said.loads, said.captured, said.no_graphs) == (0, False, None)
+    assert (said.loads, said.captured, said.no_graphs, said.fallback) == (None, False, None, None)
+
+
+def test_graphs_that_vllm_took_away_from_itself_are_heard_with_what_is_left() -> None:
+    for line, left in (
+        (
+            "Pooling models do not support full cudagraphs. Overriding cudagraph_mode to PIECEWISE.",
+            "PIECEWISE",
+        ),
+        ("Overriding cudagraph_mode from FULL_AND_PIECEWISE to PIECEWISE for reliability.", "PIECEWISE"),
+        (
+            "CUDAGraphMode.FULL is not supported; setting cudagraph_mode=FULL_DECODE_ONLY because",
+            "FULL_DECODE_ONLY",
+        ),
+        ("cudagraph_mode FULL is not compatible with compilation mode 0.", None),
+    ):
+        said = Said()
+        said.hear(PREFIX + line)
+        assert (said.fallback, said.fell_to, said.no_graphs) == (line, left, None)
 
 
 def test_the_first_reason_is_kept_without_its_head_and_in_one_line() -> None:
