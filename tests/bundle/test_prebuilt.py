@@ -99,7 +99,7 @@ def test_it_is_built_for_other_machines_too_once_and_kept(
 ) -> None:
     tag = f"cp3{MINOR[2:]}-cp3{MINOR[2:]}-linux_{HERE.machine}"
     engine, told = engine_with(tmp_path, tag), Silent()
-    assert portable(engine) == ({"CMAKE_ARGS": "-DNATIVE=OFF"}, ("avx2",))
+    assert portable(engine, "cpu") == ({"CMAKE_ARGS": "-DNATIVE=OFF"}, ("avx2",))
     made = wheel_of(source, engine, "cpu", TARGET, tmp_path / "cache", mirrors, told)
     assert made.name == f"toy-1.0-{tag}.whl"
     assert b"-DNATIVE=OFF" in made.read_bytes()
@@ -121,6 +121,6 @@ def test_a_build_that_fails_names_its_log(tmp_path: Path, source: Path, mirrors:
 
 
 def test_llama_cpp_is_carried_for_more_machines_than_the_one_that_compiles(tmp_path: Path) -> None:
-    variables, flags = portable(find_engines(engine_roots(tmp_path))["llama_cpp"])
+    variables, flags = portable(find_engines(engine_roots(tmp_path))["llama_cpp"], "cuda")
     assert "-DGGML_NATIVE=OFF" in variables["CMAKE_ARGS"] and "avx2" in flags
-    assert variables["SKBUILD_CMAKE_DEFINE"] == "LLAVA_BUILD=OFF"
+    assert variables["SKBUILD_CMAKE_DEFINE"] == "LLAVA_BUILD=OFF;GGML_CUDA=ON"

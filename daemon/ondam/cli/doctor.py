@@ -157,7 +157,7 @@ class Examination:
             available = min(psutil.virtual_memory().available / 2**30, facts.ram_gib)
             yield from guarded("memory", memory(plan, engines, facts, available))
         yield from guarded("disk", disk(plan, catalog, store, self._here))
-        yield from guarded("engines", _environments(plan, engines, self._here))
+        yield from guarded("engines", environments(plan, engines, self._here))
         wanted = [catalog.cards[p.model] for p in plan.launched if p.model in catalog.cards]
         for card in {card.id: card for card in (*daemon_models(), *wanted)}.values():
             condition = store.check(card)
@@ -167,7 +167,8 @@ class Examination:
                 yield Finding.of("models", fault_error(condition, store.folder(card.id)))
 
 
-def _environments(plan: Plan, engines: dict[str, EngineFolder], here: Places) -> Iterator[Finding]:
+def environments(plan: Plan, engines: dict[str, EngineFolder], here: Places) -> Iterator[Finding]:
+    """Whether what the plan launches is built, for the device that it wants."""
     from ondam.supervisor.environment import installed, is_current
 
     variants = {planned.engine: planned.variant for planned in plan.launched}

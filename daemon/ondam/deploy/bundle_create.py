@@ -40,6 +40,7 @@ from ondam.models.wheels import Downloads, Wheel, open_client
 from ondam.supervisor.driver import needed
 from ondam.supervisor.manifest import EngineFolder
 from ondam.supervisor.stamp import locks
+from ondam.supervisor.toolchain import refuse_without_tool
 
 if TYPE_CHECKING:
     from ondam.models.progress import Reporter
@@ -165,6 +166,8 @@ def _create(
     key: Path | None,
     reporter: Reporter,
 ) -> Manifest:
+    for engine, variant in wish.engines:
+        refuse_without_tool(engine, variant)
     language = reader_language()
     work = cache / "work"
     shutil.rmtree(work, ignore_errors=True)
@@ -379,7 +382,7 @@ def _manifest(wish: Wish, parts: Sequence[_Part], contents: _Contents) -> Manife
     flags = set(X86_64_V2)
     for part in parts:
         if part.engine is not None and any(choice.compiled for choice in part.choices):
-            flags |= set(bundle_prebuilt.portable(part.engine)[1])
+            flags |= set(bundle_prebuilt.portable(part.engine, part.variant)[1])
     target = Target(
         system=wish.target.system,
         machine=wish.target.machine,

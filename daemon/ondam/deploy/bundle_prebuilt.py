@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from ondam.models.progress import Reporter
 
 
-def portable(engine: EngineFolder) -> tuple[dict[str, str], tuple[str, ...]]:
+def portable(engine: EngineFolder, variant: str) -> tuple[dict[str, str], tuple[str, ...]]:
     """Variables to build with, and the CPU flags that the result then needs."""
     environment = engine.manifest.environment
-    return {**environment.build_env, **environment.portable_env}, tuple(environment.portable_flags)
+    return {**environment.variables(variant), **environment.portable_env}, tuple(environment.portable_flags)
 
 
 def wheel_of(
@@ -51,7 +51,7 @@ def wheel_of(
     cannot = BundleError("bundle_cannot_compile", package=source.name, here=here, there=there)
     if tools is not None and here != there:
         raise cannot  # it says beforehand that it is compiled
-    variables = {} if engine is None else portable(engine)[0]
+    variables = {} if engine is None else portable(engine, variant)[0]
     lock = None if engine is None or tools is None else engine.path / tools
     parts = [source.name, None if lock is None else lock.read_text("utf-8"), variables, here]
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

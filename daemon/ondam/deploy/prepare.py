@@ -22,6 +22,7 @@ from ondam.planner import measured
 from ondam.planner.choose import choose
 from ondam.planner.gpus import look
 from ondam.planner.probe import probe
+from ondam.supervisor import toolchain
 from ondam.supervisor.driver import gate
 from ondam.supervisor.environment import build, is_current
 from ondam.supervisor.manifest import EngineFolder, engine_roots, find_engines
@@ -47,6 +48,7 @@ def prepare(config: Config, places: Places, reporter: Reporter) -> None:
     plan = choose(probe(sight), config, engines, WantedModels(catalog, store), measured=measured.load(places))
     for planned in plan.launched:
         gate(engines[planned.engine], planned.variant, lambda: sight)
+        toolchain.gate(engines[planned.engine], planned.variant, places)
     cards = [*daemon_models()]
     cards += [catalog.card(p.model) for p in plan.launched if p.model in catalog.cards]
     registry = Registry.from_pip()

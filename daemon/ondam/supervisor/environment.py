@@ -275,7 +275,7 @@ def _install(
 ) -> None:
     ours = {name: value for name, value in os.environ.items() if name not in FOREIGN}
     # The user's own CMAKE_ARGS win over the manifest's.
-    run = uv_for({**engine.manifest.environment.build_env, **ours})
+    run = uv_for({**engine.manifest.environment.variables(variant), **ours})
     run.progress.step(text("build_begins", reader_language()))
     run("venv", "--quiet", "--no-project", "--relocatable", "--python", sys.executable, str(root))
     files = locks(engine, variant) if wheels is None else [wheels]
@@ -286,8 +286,9 @@ def _install(
     pip = ["pip", "install", "--python", python, "--require-hashes", "--no-deps"]
     for number, file in enumerate(files):
         if compiled and number == len(files) - 1:
-            # Verbose is the only way to see the build back end's output, and with it how far it is.
-            run(*pip, "--verbose", "--no-build-isolation", "--requirement", str(file))
+            # Verbose is the only way to see the build back end's output, and with it how far it is. No cache:
+            # uv's knows nothing of variables, and would hand out what was compiled for another variant.
+            run(*pip, "--verbose", "--no-cache", "--no-build-isolation", "--requirement", str(file))
         else:
             # An sdist without a lock of its build tools would fetch them unpinned.
             run(*pip, "--no-build", "--requirement", str(file))

@@ -43,11 +43,19 @@ class Environment(Table):
     """Variant to a lock of build tools, installed first; the lock's sdists then build without isolation."""
     build_env: dict[str, str] = pydantic.Field(default={})
     """Set while building (``CMAKE_ARGS``); the user's own environment wins."""
+    variant_env: dict[str, dict[str, str]] = pydantic.Field(default={})
+    """Variant to what is laid over ``build_env`` for it, where one lock compiles for several devices."""
+    tools: dict[str, str] = pydantic.Field(default={})
+    """Variant to the program that compiling it takes (``cuda = "nvcc"``)."""
     needs_compiler: bool = False
     portable_env: dict[str, str] = pydantic.Field(default={})
     """Laid over ``build_env`` where it is compiled for another machine (``ondam bundle create``)."""
     portable_flags: list[str] = pydantic.Field(default=[])
     """What an x86-64 processor must have to run what was compiled so, as /proc/cpuinfo names it."""
+
+    def variables(self, variant: str) -> dict[str, str]:
+        """Set while ``variant`` is built."""
+        return {**self.build_env, **self.variant_env.get(variant, {})}
 
 
 class Readiness(Table):

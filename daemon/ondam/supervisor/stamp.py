@@ -46,7 +46,7 @@ class Stamp:
             "variant": variant,
             "python": [platform.python_implementation(), sys.version, sys.base_prefix],
             "locks": [hashlib.sha256(lock.read_bytes()).hexdigest() for lock in locks(engine, variant)],
-            "build_env": environment.build_env,
+            "build_env": environment.variables(variant),
         }
         return cls(_hash(packages), source_of(kit(), engine.path), variant)
 

@@ -99,6 +99,18 @@ def test_a_variant_is_built_by_name_once_the_driver_can_run_it(
     assert (built["variant"], built["outcome"], built["environment"]) == ("cpu", "built", "current")
 
 
+def test_a_variant_whose_compiler_is_missing_is_refused_before_anything_begins(
+    toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = 'locks = { cpu = "requirements.lock", cuda = "requirements.lock" }, tools = { cuda = "nvcc" }'
+    (toy / "engine.toml").write_text(MANIFEST.replace('locks = { cpu = "requirements.lock" }', tables))
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(EngineError) as raised:
+        CliRunner().invoke(command, ["build", "toy", "--variant", "cuda"], catch_exceptions=False)
+    assert (raised.value.code, raised.value.facts["tool"]) == ("engine_tool_missing", "nvcc")
+    assert state() == "missing" and not (toy.parents[2] / "state").exists()
+
+
 def test_for_another_machine_any_driver_will_do(toy: Path) -> None:
     tables = 'locks = { cu13 = "requirements.lock" }, drivers = { cu13 = "9999" }'
     (toy / "engine.toml").write_text(MANIFEST.replace('locks = { cpu = "requirements.lock" }', tables))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ from tests.unit.cli.conftest import Ondam
 from tests.unit.supervisor.test_driver import engine, with_driver
 
 from ondam.audio.pulse import ServerState
-from ondam.cli.doctor import sound_system
+from ondam.cli.doctor import environments, sound_system
 from ondam.cli.doctor_machine import disk, gpus, memory, plan_fit
 from ondam.cli.finding import Finding
 from ondam.errors import AudioError
@@ -19,10 +20,13 @@ from ondam.messages import Phrase
 from ondam.models.card import ModelCard
 from ondam.models.catalog import Catalog
 from ondam.models.store import Store
-from ondam.places import places
+from ondam.places import Places, places
 from ondam.planner.facts import Facts
 from ondam.planner.gpus import Card, Neighbour, Sight
 from ondam.planner.plan import Plan, PlannedEngine, Refusal
+from ondam.supervisor.environment import environment_folder
+from ondam.supervisor.manifest import engine_roots, find_engines
+from ondam.supervisor.stamp import Stamp
 from ondam.types import Stage
 
 FACTS = Facts(8, 16, "A CPU", frozenset(), 32 * 1024, "linux", "x86_64")
@@ -72,6 +76,24 @@ def test_no_gpu_is_no_fault_and_a_broken_driver_is_one() -> None:
     assert none.ok
     (broken,) = gpus(Sight(trouble=Phrase("gpu_driver_mismatch", detail="-")), FACTS)
     assert (broken.ok, broken.next) == (False, "Restart the machine.")
+
+
+def test_an_environment_for_another_device_than_the_plans_is_told(tmp_path: Path) -> None:
+    here = Places(tmp_path / "c", tmp_path / "d", tmp_path / "s", tmp_path / "r")
+    engines = find_engines(engine_roots(here.user_engines))
+    root = environment_folder("llama_cpp", here)
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    (root / "lib" / version / "site-packages" / "ondam_engines" / "llama_cpp").mkdir(parents=True)
+    (root / "bin").mkdir()
+    (root / "bin" / "python").touch()
+    Stamp.wanted(engines["llama_cpp"], "cpu").write(root)
+    plan = Plan((replace(planned("cuda", "cuda:0"), engine="llama_cpp"),))
+    (found,) = environments(plan, engines, here)
+    assert (found.ok, found.text) == (
+        False,
+        'The environment of llama_cpp was built for "cpu"; the plan wants "cuda".',
+    )
+    assert found.next == "ondam engines build llama_cpp --variant cuda"
 
 
 def test_a_driver_that_cannot_run_the_plan_is_told_with_what_to_do() -> None:

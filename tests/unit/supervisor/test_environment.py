@@ -92,7 +92,12 @@ class Workshop:
     @property
     def compiled(self) -> EngineFolder:
         tables = self.engine.manifest.environment.model_copy(
-            update={"build_locks": {"cpu": "build.lock"}, "build_env": {"FLAVOUR": "vanilla"}}
+            update={
+                "locks": {"cpu": "requirements.lock", "cuda": "requirements.lock"},
+                "build_locks": {"cpu": "build.lock", "cuda": "build.lock"},
+                "build_env": {"FLAVOUR": "vanilla"},
+                "variant_env": {"cuda": {"FLAVOUR": "cherry"}},
+            }
         )
         return EngineFolder(self.folder, self.engine.manifest.model_copy(update={"environment": tables}))
 
@@ -220,6 +225,15 @@ def test_the_users_own_build_settings_win(shop: Workshop, monkeypatch: pytest.Mo
     (shop.folder / "serve.py").write_text("import thing; print(thing.flavour)")
     shop.build(shop.compiled)
     assert shop.says() == "chocolate"
+
+
+def test_a_variant_of_the_same_source_is_compiled_with_its_own_variables(shop: Workshop) -> None:
+    shop.add_sdist()
+    (shop.folder / "serve.py").write_text("import thing; print(thing.flavour)")
+    for variant, flavour in (("cpu", "vanilla"), ("cuda", "cherry"), ("cpu", "vanilla")):
+        assert shop.build(shop.compiled, variant) == "built"
+        assert shop.says() == flavour
+        assert is_current(shop.compiled, variant, shop.places)
 
 
 def test_two_builders_wait_for_each_other(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
