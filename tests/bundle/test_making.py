@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import filelock
 import pytest
 from tests.bundle.small import HERE, Silent
 
-from ondam.deploy import bundle_create
+from ondam.deploy import bundle_create, bundle_debian
 from ondam.deploy.bundle_create import Wish, create
+from ondam.deploy.bundle_debian import Package
 from ondam.deploy.bundle_manifest import Manifest, Target
-from ondam.errors import BundleError
+from ondam.deploy.bundle_wheels import Choice, Pinned
+from ondam.errors import BundleError, ModelError
 from ondam.models.registry import Registry
 from ondam.models.store import Store
 
@@ -52,3 +55,56 @@ def test_two_that_are_made_at_once_wait_for_each_other(
     made(tmp_path / "b.bundle", cache, Ends())
     assert alone == [True]
     assert [line for line in told.lines if "is being made" in line] == told.lines != []
+
+
+CONTENT = b"as it was fetched" * 10
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+ROTTEN = bytes([CONTENT[0] ^ 1]) + CONTENT[1:]
+
+
+def test_a_wheel_that_rotted_in_the_cache_is_fetched_again_and_never_packed(tmp_path: Path) -> None:
+    cache, shop = tmp_path / "cache", tmp_path / "shop"
+    cache.mkdir()
+    shop.mkdir()
+    (cache / f"{SHA256}.whl").write_bytes(ROTTEN)
+    choice = Choice(
+        Pinned("toy", "1.0", frozenset({SHA256})), "toy-1.0-py3-none-any.whl", SHA256, len(CONTENT)
+    )
+    part = bundle_create._Part("ondam", "cpu", None, [choice])
+    registry = Registry(find_links=(shop.as_uri(),), no_index=True)
+    with pytest.raises(ModelError) as caught:
+        bundle_create._fetched([part], registry, cache, Silent())
+    assert caught.value.code == "wheel_not_found"
+    (shop / choice.filename).write_bytes(CONTENT)
+    found = bundle_create._fetched([part], registry, cache, Silent())
+    assert found[SHA256].read_bytes() == CONTENT
+
+
+def test_a_debian_package_that_rotted_in_the_cache_is_fetched_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = Package("toy_1%3a2-3_all.deb", len(CONTENT), SHA256)
+    path = tmp_path / package.file
+    path.write_bytes(ROTTEN)
+    (tmp_path / f"{package.file}.copyright").write_bytes(b"")
+    brings = CONTENT
+    asked: list[tuple[str, ...]] = []
+
+    def apt(*arguments: str, folder: Path | None = None) -> str:
+        asked.append(arguments)
+        if not path.exists():
+            path.write_bytes(brings)
+        return ""
+
+    monkeypatch.setattr(bundle_debian, "_apt", apt)
+    assert bundle_debian.absent([package], tmp_path) == [package]
+    assert bundle_debian.download([package], tmp_path, Silent().task("")) == [path]
+    assert path.read_bytes() == CONTENT and [*tmp_path.iterdir()] == [path]
+    assert [each[-1] for each in asked] == ["toy=1:2-3"]
+    bundle_debian.download([package], tmp_path, Silent().task(""))
+    assert len(asked) == 1, "what is whole stays"
+    path.unlink()
+    brings = ROTTEN
+    with pytest.raises(BundleError) as caught:
+        bundle_debian.download([package], tmp_path, Silent().task(""))
+    assert caught.value.code == "bundle_apt_failed"

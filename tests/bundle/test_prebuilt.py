@@ -105,10 +105,17 @@ def test_it_is_built_for_other_machines_too_once_and_kept(
     assert b"-DNATIVE=OFF" in made.read_bytes()
     assert wheel_of(source, engine, "cpu", TARGET, tmp_path / "cache", mirrors, told) == made
     assert len(told.lines) == 1
-    with pytest.raises(BundleError) as caught:
-        other = replace(TARGET, machine="riscv64")
-        wheel_of(source, engine, "cpu", other, tmp_path / "cache", mirrors, told)
-    assert caught.value.code == "bundle_cannot_compile"
+    content = made.read_bytes()
+    made.write_bytes(bytes([content[0] ^ 1]) + content[1:])
+    assert wheel_of(source, engine, "cpu", TARGET, tmp_path / "cache", mirrors, told) == made
+    assert made.read_bytes()[0] == content[0] and len(told.lines) == 2, "what rotted is built again"
+    for other in (replace(TARGET, machine="riscv64"), replace(TARGET, glibc="2.2")):
+        with pytest.raises(BundleError) as caught:
+            wheel_of(source, engine, "cpu", other, tmp_path / "cache", mirrors, told)
+        assert caught.value.code == "bundle_cannot_compile"
+    assert "cannot compile for linux" in str(caught.value) and "glibc 2.2." in str(caught.value)
+    newer = replace(TARGET, glibc="2.100")
+    assert wheel_of(source, engine, "cpu", newer, tmp_path / "cache", mirrors, told) == made
 
 
 def test_a_build_that_fails_names_its_log(tmp_path: Path, source: Path, mirrors: dict[str, str]) -> None:

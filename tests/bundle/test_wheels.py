@@ -60,6 +60,10 @@ def test_the_glibc_that_all_carried_wheels_need_is_the_highest_of_their_lowest()
     ]
     assert glibc_of(names) == "2.27"
     assert glibc_of(names[2:]) is None
+    # What was compiled here runs with the glibc that it found here, or a newer one.
+    compiled = [*names, "d-1-cp311-cp311-linux_x86_64.whl"]
+    assert glibc_of(compiled, "2.41") == "2.41" and glibc_of(compiled, "2.17") == "2.27"
+    assert glibc_of(names[2:], "2.41") is None
 
 
 def offer(folder: Path, *names: str) -> dict[str, str]:

@@ -13,10 +13,10 @@ import shutil
 import tarfile
 import threading
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from ondam.deploy import bundle_debian, bundle_licences, bundle_prebuilt, bundle
 from ondam.deploy.bundle_install import interpreter_in, unpack
 from ondam.deploy.bundle_manifest import Entry, Environment, Kind, Manifest, Target
 from ondam.deploy.bundle_placed import ondam_wheel, placed
+from ondam.deploy.bundle_target import glibc
 from ondam.deploy.bundle_wheels import Choice, as_lock, choose, glibc_of, pinned, tags
 from ondam.errors import BundleError
 from ondam.messages import reader_language, text
@@ -74,7 +75,7 @@ class Wish:
     wheel: Path | None = None
     """Ondam's own; None: built from the checkout that runs, or what its bundle brought."""
     lacking: Sequence[str] = ()
-    """Engines that the target would plan by itself and will not find."""
+    """Engines, as ``NAME:VARIANT``, that the target would plan by itself and will not find."""
 
 
 @dataclass(slots=True)
@@ -185,17 +186,18 @@ def _create(
     components = []
     own = wish.wheel or ondam_wheel(work)
     mirrors = registry.uv_environment()
+    target = replace(wish.target, glibc=wish.glibc)
     for part in parts:
-        wheels = _wheels(part, fetched, wish.target, cache, registry, reporter)
+        wheels = _wheels(part, fetched, target, cache, registry, reporter)
         if part.name == OWN:
-            wheels = [(OWN, ondam.__version__, own), *wheels]
+            wheels = [(OWN, ondam.__version__, own, None), *wheels]
         lock = []
-        for name, version, wheel in wheels:
-            entry = contents.add(f"wheels/{_wheel_name(wheel, part)}", "wheel", wheel)
+        for name, version, wheel, sha256 in wheels:
+            entry = contents.add(f"wheels/{_wheel_name(wheel, part)}", "wheel", wheel, sha256)
             lock.append((name, version, entry.sha256))
         contents.make(f"locks/{part.name}.txt", "lock", as_lock(lock))
         sbom = work / f"{part.name}.cdx.json"
-        named = _named(part, wheels, work)
+        named = _named(part, (wheel for _, _, wheel, _ in wheels), work)
         bundle_sbom.write(named, work / f"sbom-{part.name}", sbom, mirrors)
         contents.add(f"sbom/{part.name}.cdx.json", "sbom", sbom)
         components += [bundle_licences.of_wheel(wheel) for wheel in named]
@@ -205,8 +207,9 @@ def _create(
     if debian:
         task = reporter.task("Debian")
         task.size(sum(package.size for package in debian))
-        for path in bundle_debian.download(debian, cache / "debian", task):
-            contents.add(f"debian/{path.name.replace('%3a', ':')}", "debian", path)
+        paths = bundle_debian.download(debian, cache / "debian", task)
+        for package, path in zip(debian, paths, strict=True):
+            contents.add(f"debian/{path.name.replace('%3a', ':')}", "debian", path, package.sha256)
             components.append(bundle_licences.of_debian(path, bundle_debian.copyright_of(path)))
     if wish.python is not None:
         packed = _packed(wish.python, wish.target.python, work)
@@ -282,9 +285,6 @@ def _fetched(parts: Sequence[_Part], registry: Registry, cache: Path, reporter: 
         downloads = Downloads(registry, client, cache, stop)
 
         def one(choice: Choice) -> Path:
-            ready = cache / f"{choice.sha256}.whl"
-            if ready.exists():
-                return ready  # named so only once its hash was proven; the archive proves it again
             wheel = Wheel(choice.pinned.name, choice.pinned.version, choice.sha256)
             task = reporter.task(choice.filename)
             path = downloads.obtain(wheel, task)
@@ -307,9 +307,12 @@ def _wheels(
     cache: Path,
     registry: Registry,
     reporter: Reporter,
-) -> list[tuple[str, str, Path]]:
-    """Name, version and file of everything in one environment; what is only source is compiled."""
-    found = []
+) -> list[tuple[str, str, Path, str | None]]:
+    """Name, version, file and the lock's hash of everything in one environment.
+
+    What is only source is compiled, which no lock has a hash of (None).
+    """
+    found: list[tuple[str, str, Path, str | None]] = []
     for choice in part.choices:
         path = fetched[choice.sha256]
         if choice.compiled:
@@ -319,7 +322,8 @@ def _wheels(
             path = bundle_prebuilt.wheel_of(
                 source, part.engine, part.variant, target, cache, mirrors, reporter
             )
-        found.append((choice.pinned.name, choice.pinned.version, path))
+        sha256 = None if choice.compiled else choice.sha256
+        found.append((choice.pinned.name, choice.pinned.version, path, sha256))
     return found
 
 
@@ -329,12 +333,12 @@ def _wheel_name(wheel: Path, part: _Part) -> str:
     return names.get(wheel.stem, wheel.name)
 
 
-def _named(part: _Part, wheels: Sequence[tuple[str, str, Path]], work: Path) -> list[Path]:
+def _named(part: _Part, wheels: Iterable[Path], work: Path) -> list[Path]:
     """The wheels under their own names, which is how their tools want them."""
     folder = work / f"wheels-{part.name}"
     folder.mkdir()
     named = []
-    for _, _, wheel in wheels:
+    for wheel in wheels:
         path = folder / _wheel_name(wheel, part)
         path.symlink_to(wheel.absolute())
         named.append(path)
@@ -387,7 +391,7 @@ def _manifest(wish: Wish, parts: Sequence[_Part], contents: _Contents) -> Manife
         system=wish.target.system,
         machine=wish.target.machine,
         python=wish.target.python,
-        glibc=glibc_of(Path(entry.path).name for entry in wheels),
+        glibc=glibc_of((Path(entry.path).name for entry in wheels), glibc()),
         driver=max((driver for driver in drivers if driver is not None), default=None),
         cpu_flags=tuple(sorted(flags)) if wish.target.machine == "x86_64" else (),
         release=wish.target.release if wish.debian else None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from ondam.errors import BundleError
+from ondam.models.store import sha256_of
 
 if TYPE_CHECKING:
     from ondam.models.progress import Task
@@ -25,7 +26,10 @@ BASE = ("openssh-client",)
 EMPTY = ("-o", "Dir::State::status=/dev/null")
 """As if nothing were installed: what lacks here is not what lacks there."""
 
-URI = re.compile(r"^'([^']+)' (\S+_(\S+)_\S+\.deb) (\d+)", re.MULTILINE)
+URI = re.compile(
+    r"^'[^']+' (?P<file>\S+_\S+_\S+\.deb) (?P<size>\d+)(?: SHA256:(?P<sha256>[0-9a-f]{64}))?",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class Package:
     file: str
     """``libportaudio2_19.6.0-1.2_amd64.deb``."""
     size: int
+    sha256: str
+    """Empty where its release states none; then it is taken from nowhere."""
 
     @property
     def name(self) -> str:
@@ -54,20 +60,35 @@ def needed(names: Sequence[str]) -> list[Package]:
 
 
 def download(packages: Sequence[Package], folder: Path, task: Task) -> list[Path]:
-    """Bring them into ``folder``; those that are there already stay. apt checks them. Raises BundleError."""
+    """Bring them into ``folder``; those that are whole there already stay. Raises BundleError."""
     folder.mkdir(parents=True, exist_ok=True)
-    lacking = [package for package in packages if not _there(folder, package)]
+    lacking = absent(packages, folder)
     for package in packages:
         if package not in lacking:
             task.advance(package.size)
     if lacking:
+        for package in lacking:
+            # apt takes what is there by its size alone.
+            for path in folder.glob(f"{_pattern(package)}*"):
+                path.unlink()
         # The user that apt fetches as may not write to this folder: it fetches as we are.
         _apt("-q", *EMPTY, "-o", "APT::Sandbox::User=root", "download",
              *(f"{package.name}={package.version}" for package in lacking), folder=folder)  # fmt: skip
         for package in lacking:
             task.advance(package.size)
     task.finish()
-    return [_found(folder, package) for package in packages]
+    paths = []
+    for package in packages:
+        whole = _whole(folder, package)
+        if whole is None:
+            raise BundleError("bundle_apt_failed", reason=package.file)
+        paths.append(whole)
+    return paths
+
+
+def absent(packages: Sequence[Package], folder: Path) -> list[Package]:
+    """Those of which ``folder`` has no whole file."""
+    return [package for package in packages if _whole(folder, package) is None]
 
 
 def copyright_of(package: Path) -> bytes | None:
@@ -96,11 +117,11 @@ def copyright_of(package: Path) -> bytes | None:
 def _closure(names: Sequence[str]) -> list[Package]:
     with tempfile.TemporaryDirectory(prefix="ondam-") as folder:
         # What apt has fetched before it does not list.
-        nothing = ("-o", f"Dir::Cache::Archives={folder}")
+        nothing = ("-o", f"Dir::Cache::Archives={folder}", "-o", "Acquire::ForceHash=SHA256")
         told = _apt(
             "install", "--print-uris", "-qq", "-y", "--no-install-recommends", *EMPTY, *nothing, *names
         )
-    return [Package(match[2], int(match[4])) for match in URI.finditer(told)]
+    return [Package(m["file"], int(m["size"]), m["sha256"] or "") for m in URI.finditer(told)]
 
 
 def _essential() -> list[str]:
@@ -130,14 +151,11 @@ def _apt(*arguments: str, folder: Path | None = None) -> str:
     return done.stdout
 
 
-def _there(folder: Path, package: Package) -> bool:
-    return any(path.stat().st_size == package.size for path in folder.glob(_pattern(package)))
-
-
-def _found(folder: Path, package: Package) -> Path:
+def _whole(folder: Path, package: Package) -> Path | None:
     for path in sorted(folder.glob(_pattern(package))):
-        return path
-    raise BundleError("bundle_apt_failed", reason=package.file)
+        if path.stat().st_size == package.size and sha256_of(path) == package.sha256:
+            return path
+    return None
 
 
 def _pattern(package: Package) -> str:

@@ -16,13 +16,17 @@ from typing import TYPE_CHECKING
 import uv
 
 from ondam.deploy.bundle_manifest import Target
-from ondam.deploy.bundle_target import MACHINES
+from ondam.deploy.bundle_target import MACHINES, glibc, number
 from ondam.errors import BundleError
 from ondam.messages import reader_language, text
+from ondam.models.store import sha256_of
 from ondam.supervisor.manifest import EngineFolder
 
 if TYPE_CHECKING:
     from ondam.models.progress import Reporter
+
+NOTED = "sha256"
+"""Beside a wheel that was built: its hash then."""
 
 
 def portable(engine: EngineFolder, variant: str) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -45,22 +49,23 @@ def wheel_of(
     With the engine's locked build tools where it has some, else with those that the source asks for. Raises
     BundleError where this machine cannot build for the target, or it fails (the log is named).
     """
-    here = f"{sys.platform} {MACHINES.get(platform.machine(), platform.machine())} {_python()}"
-    there = f"{target.system} {target.machine} {target.python}"
+    own = Target(sys.platform, MACHINES.get(platform.machine(), platform.machine()), _python(), glibc())
+    here, there = _told(own), _told(target)
     tools = None if engine is None else engine.manifest.environment.build_locks.get(variant)
     cannot = BundleError("bundle_cannot_compile", package=source.name, here=here, there=there)
-    if tools is not None and here != there:
+    if tools is not None and not _runs_on(target, own):
         raise cannot  # it says beforehand that it is compiled
     variables = {} if engine is None else portable(engine, variant)[0]
     lock = None if engine is None or tools is None else engine.path / tools
     parts = [source.name, None if lock is None else lock.read_text("utf-8"), variables, here]
     key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     folder = cache / "built" / key
-    if not folder.is_dir():
+    if not _whole(folder):
+        shutil.rmtree(folder, ignore_errors=True)
         reporter.say(text("bundle_compiles", reader_language(), package=source.name))
         _build(source, lock, folder, {**os.environ, **mirrors, **variables})
     (wheel,) = folder.glob("*.whl")
-    if here != there and not wheel.name.endswith("-none-any.whl"):
+    if not _runs_on(target, own) and not wheel.name.endswith("-none-any.whl"):
         raise cannot
     return wheel
 
@@ -85,8 +90,30 @@ def _build(source: Path, tools: Path | None, folder: Path, env: Mapping[str, str
             done = subprocess.run(command, env=dict(env), stdout=out, stderr=subprocess.STDOUT, check=False)
             if done.returncode != 0:
                 raise BundleError("bundle_compile_failed", package=source.name, log=log)
+    (wheel,) = (work / "out").glob("*.whl")
+    (work / "out" / NOTED).write_text(sha256_of(wheel))
     (work / "out").replace(folder)
     shutil.rmtree(work)
+
+
+def _whole(folder: Path) -> bool:
+    """Whether the wheel in there is still what was built."""
+    try:
+        return [sha256_of(wheel) for wheel in folder.glob("*.whl")] == [(folder / NOTED).read_text()]
+    except FileNotFoundError:
+        return False
+
+
+def _told(target: Target) -> str:
+    library = f", glibc {target.glibc}" if target.glibc else ""
+    return f"{target.system} {target.machine}, Python {target.python}{library}"
+
+
+def _runs_on(target: Target, own: Target) -> bool:
+    """Whether what is compiled here runs there: with this glibc or a newer one."""
+    if target.glibc and own.glibc and number(target.glibc) < number(own.glibc):
+        return False
+    return (own.system, own.machine, own.python) == (target.system, target.machine, target.python)
 
 
 def _python() -> str:

@@ -52,12 +52,11 @@ class System:
 def this_system(root: Path, target: Target) -> System:
     """What this machine is, as far as ``target`` asks for it."""
     machine = platform.machine()
-    kind, version = platform.libc_ver()
     return System(
         system=sys.platform,
         machine=MACHINES.get(machine, machine),
         pythons=(target.python,) if python_of(target.python) else (_minor(),),
-        glibc=version if kind == "glibc" and version else None,
+        glibc=glibc(),
         driver=_driver(),
         cpu_flags=_flags(),
         release=release(),
@@ -94,9 +93,9 @@ def differences(manifest: Manifest, system: System, *, needed: int | None = None
         differ("machine", target.machine, system.machine)
     if not manifest.of_kind("python") and target.python not in system.pythons:
         differ("python", target.python, ", ".join(system.pythons) or "–")
-    if target.glibc and (system.glibc is None or _number(system.glibc) < _number(target.glibc)):
+    if target.glibc and (system.glibc is None or number(system.glibc) < number(target.glibc)):
         differ("glibc", target.glibc, system.glibc or "–")
-    if target.driver and (system.driver is None or _number(system.driver) < (target.driver,)):
+    if target.driver and (system.driver is None or number(system.driver) < (target.driver,)):
         differ("driver", target.driver, system.driver or "–")
     if system.cpu_flags is not None and (lacking := sorted(set(target.cpu_flags) - system.cpu_flags)):
         differ("cpu", " ".join(target.cpu_flags), " ".join(lacking))
@@ -143,6 +142,12 @@ def refuse(path: Path, manifest: Manifest, system: System, root: Path, *, needed
     )
 
 
+def glibc() -> str | None:
+    """The version of this machine's; None where it has another library of C."""
+    kind, version = platform.libc_ver()
+    return version if kind == "glibc" and version else None
+
+
 def release() -> str | None:
     """The code name of this Debian or Ubuntu (``bookworm``)."""
     with contextlib.suppress(OSError):
@@ -168,7 +173,8 @@ def _is(python: Path, version: str) -> bool:
     return False
 
 
-def _number(version: str) -> tuple[int, ...]:
+def number(version: str) -> tuple[int, ...]:
+    """``version`` as it can be compared: 2.100 is newer than 2.36."""
     return tuple(int(part) for part in version.split(".") if part.isdecimal())
 
 

@@ -107,11 +107,18 @@ def tags(target: Target, glibc: str) -> list[Tag]:
     ]
 
 
-def glibc_of(filenames: Iterable[str]) -> str | None:
-    """The lowest glibc that all of these wheels run with."""
+def glibc_of(filenames: Iterable[str], compiled_with: str | None = None) -> str | None:
+    """The lowest glibc that all of these wheels run with.
+
+    A wheel that names none (``linux_x86_64``) was compiled with ``compiled_with``.
+    """
     needed = []
     for filename in filenames:
-        numbers = [number for tag in parse_wheel_filename(filename)[3] if (number := _glibc(tag.platform))]
+        numbers = [
+            number
+            for tag in parse_wheel_filename(filename)[3]
+            if (number := _glibc(tag.platform, compiled_with))
+        ]
         if numbers:
             needed.append(min(numbers))
     return f"2.{max(needed)}" if needed else None
@@ -187,7 +194,9 @@ def _size(link: Link, client: PyPIClient) -> int | None:
     return int(length) if length else None
 
 
-def _glibc(platform: str) -> int | None:
+def _glibc(platform: str, compiled_with: str | None) -> int | None:
+    if platform.startswith("linux_") and compiled_with:
+        return int(compiled_with.split(".")[1])
     if match := re.match(r"manylinux_2_(\d+)_", platform):
         return int(match[1])
     return next((number for (_, number), name in LEGACY.items() if platform.startswith(f"{name}_")), None)
