@@ -51,40 +51,48 @@ def wish_for(
     wanted = WantedModels(catalog, store)
     settings = load(config or here.config_file)
     plan = choose(given or probe(), settings, found, wanted, ahead=given is not None, measured=known)
-    chosen = _engines(engines, plan, found)
+    planned = {each.engine: each.variant for each in plan.launched}
+    chosen = _engines(engines, planned, found)
     arch = platform.machine()
+    own_machine = MACHINES.get(arch, arch)
     target = Target(
         system=sys.platform if given is None else given.system,
-        machine=machine or (MACHINES.get(arch, arch) if given is None else given.machine),
+        machine=machine or (own_machine if given is None else given.machine),
         python=python or f"{sys.version_info.major}.{sys.version_info.minor}",
         release=bundle_target.release(),
     )
     if target.system != "linux":
         raise BundleError("bundle_system_unknown", system=target.system)
+    if debian and target.machine != own_machine:
+        raise BundleError("bundle_debian_elsewhere", here=own_machine, there=target.machine)
     return Wish(
         target=target,
-        glibc=glibc or platform.libc_ver()[1] or "2.28",
+        glibc=glibc or bundle_target.glibc() or "2.28",
         engines=chosen,
         models=_models(models, plan, catalog),
         debian=bundle_debian.NEEDED + bundle_debian.BASE if debian else (),
         python=carry,
         config=config,
         wheel=wheel,
-        lacking=sorted({planned.engine for planned in plan.launched} - {engine.name for engine, _ in chosen}),
+        lacking=[
+            f"{name}:{variant}"
+            for name, variant in sorted(planned.items())
+            if (found[name], variant) not in chosen
+        ],
     )
 
 
 def _engines(
-    named: Sequence[str], plan: Plan, found: Mapping[str, EngineFolder]
+    named: Sequence[str], planned: Mapping[str, str], found: Mapping[str, EngineFolder]
 ) -> list[tuple[EngineFolder, str]]:
     if not named:
-        return [(found[planned.engine], planned.variant) for planned in plan.launched]
+        return [(found[name], variant) for name, variant in planned.items()]
     chosen = []
     for name in dict.fromkeys(named):
         engine, _, variant = name.partition(":")
         if engine not in found:
             raise BundleError("bundle_engine_unnamed", name=engine, known=", ".join(sorted(found)))
-        chosen.append((found[engine], variant or variant_for(found[engine])))
+        chosen.append((found[engine], variant or planned.get(engine) or variant_for(found[engine])))
     return chosen
 
 
