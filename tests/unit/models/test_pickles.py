@@ -32,10 +32,11 @@ def array(values: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-def torch_archive(name: str = "archive/data.pkl") -> bytes:
+def torch_archive(name: str = "archive/data.pkl", protocol: int | None = None) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(name, pickle.dumps({"w": 1}))
+        archive.writestr("archive/version", b"V3")  # begins as a pickle's text, and is none
+        archive.writestr(name, pickle.dumps({"w": 1}, protocol))
         archive.writestr("archive/data/0", b"\0" * 16)
     return file.getvalue()
 
@@ -44,7 +45,21 @@ OBJECTS = np.array([{"a": 1}, None], dtype=object)
 STRUCTURE = np.array([(1, None)], dtype=[("n", "i4"), ("what", "O")])
 LEGACY = pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2) + pickle.dumps(1001, protocol=2)
 
+STATE = {"layer.weight": [0.25, 1.0, -3.0], "steps": 7, "name": "가", "shape": (2, 3)}
+CALL = b"cos\nsystem\n(S'true'\ntR."
+PADDED = b"V" + b"x" * 70_000 + b"\n0X" + (5000).to_bytes(4, "little") + b"y" * 5000 + b"0" + CALL
+
 PICKLES = {
+    **{f"protocol{n}.bin": pickle.dumps(STATE, protocol=n) for n in range(6)},
+    **{f"many{n}.model": pickle.dumps([float(k) for k in range(2000)], protocol=n) for n in range(6)},
+    **{f"unlisted{n}.data": pickle.dumps(Path("x"), protocol=n) for n in range(6)},
+    "call.onnx_data": CALL,
+    "padded.weights": PADDED,
+    "inst.bin": b"(S'true'\nios\nsystem\n.",
+    "headless.bin": pickle.dumps(Path("x"), protocol=4)[2:],
+    "none": b"N.",
+    "second.bin": b"N." + CALL,
+    "in_a_zip.ptx": torch_archive("archive/weights", protocol=0),
     "weights.pt": b"anything",
     "weights.PTH": b"anything",
     "model.ckpt": b"anything",
@@ -53,8 +68,6 @@ PICKLES = {
     "pytorch_model.bin": torch_archive(),
     "model.bin": LEGACY,
     "no_ending": pickle.dumps([1, 2], protocol=5),
-    "protocol2.bin": pickle.dumps({"a": 1}, protocol=2),
-    "protocol4.model": pickle.dumps({"a": 1}, protocol=4),
     "objects.npz": saved(fine=np.zeros(3), bad=OBJECTS),
     "objects.npy": array(OBJECTS),
     "structure.npy": array(STRUCTURE),
@@ -74,6 +87,18 @@ FINE = {
     "byte.bin": b"\x80",
     "number.bin": b"\x80\x09\x95" + b"\0" * 8,
     "vocab.json": b"{}",
+    "stop": b".",
+    "call.txt": CALL,
+    "LICENSE": b"Copyright (c) 2026\n\nPermission is hereby granted, free of charge\n",
+    "copyright": b"Files: *\nCopyright: 2026\n",
+    "bytes.rst": b"C\x04abcd. And so on.\n",
+    "TERMS": b"Terms and conditions\n" * 99,
+    "classes": b"cat\ndog\nelk\n",
+    "Version": b"Version 2\n1. Definitions\n",
+    "weights.data": np.linspace(-1, 1, 5000, dtype=np.float32).tobytes(),
+    "zeros.bin": b"\0" * 5000,
+    "cut.bin": pickle.dumps(list(range(99)), protocol=0)[:-1],
+    "endless.bin": b"\x8d" + b"\xff" * 8,
 }
 
 
