@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 import subprocess
 from contextlib import suppress
@@ -51,6 +52,31 @@ def _give(name: str, within: int, owner: os.stat_result) -> None:
             os.fchown(descriptor, owner.st_uid, owner.st_gid)
     finally:
         os.close(descriptor)
+
+
+def become_owner(folder: Path) -> None:
+    """Be whoever ``folder`` belongs to from now on, as a service of theirs. Nothing where this is not root.
+
+    For what root's rights would falsify. There is no way back.
+    """
+    if not is_anothers(folder):
+        return
+    found = folder.stat()
+    told: dict[str, str] = {}
+    try:
+        user = pwd.getpwuid(found.st_uid)
+        groups, gid = os.getgrouplist(user.pw_name, user.pw_gid), user.pw_gid
+        told = {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name}
+    except KeyError:  # a uid without an entry (containers)
+        groups, gid = [], found.st_gid
+    os.setgroups(groups)
+    os.setgid(gid)
+    os.setuid(found.st_uid)
+    # Root's own places, which nobody else may use.
+    for name in [name for name in os.environ if name.startswith("XDG_") or name in {"HOME", "TMPDIR"}]:
+        del os.environ[name]
+    os.environ.update(told)
+    os.chdir("/")
 
 
 def may_read(file: Path, owner_of: Path) -> bool:

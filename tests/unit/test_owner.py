@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import pwd
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from ondam.owner import hand_over, is_anothers, may_read, name_of
+from ondam.owner import become_owner, hand_over, is_anothers, may_read, name_of
 
 ANOTHER = 12345
 
@@ -76,3 +78,47 @@ def test_whether_the_owner_may_read_a_file_is_asked_of_the_kernel(state: Path) -
         assert may_read(file, state)
         Path(folder).chmod(0o700)
         assert not may_read(file, state), "the way to it counts too"
+
+
+def in_a_child(folder: Path) -> dict[str, object]:
+    """Who a process is after ``become_owner``."""
+    into, out = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            become_owner(folder)
+            told = {
+                "ids": [*os.getresuid(), *os.getresgid()],
+                "groups": os.getgroups(),
+                "cwd": str(Path.cwd()),
+            }
+            told |= {name: os.environ.get(name) for name in ("HOME", "USER", "XDG_RUNTIME_DIR", "PATH")}
+            os.write(out, json.dumps(told).encode())
+        finally:
+            os._exit(0)
+    os.close(out)
+    os.waitpid(child, 0)
+    with os.fdopen(into) as said:
+        found: dict[str, object] = json.load(said)
+    return found
+
+
+def test_whoever_becomes_an_owner_keeps_nothing_of_root(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/0")
+    rights = {
+        "HOME": None,
+        "USER": os.environ.get("USER"),
+        "XDG_RUNTIME_DIR": None,
+        "PATH": os.environ["PATH"],
+    }
+    unknown = in_a_child(state)
+    assert unknown == {"ids": [ANOTHER] * 3 + [ANOTHER + 1] * 3, "groups": [], "cwd": "/", **rights}
+    nobody = pwd.getpwnam("nobody")
+    os.chown(state, nobody.pw_uid, 777)
+    known = in_a_child(state)
+    assert known["ids"] == [nobody.pw_uid] * 3 + [nobody.pw_gid] * 3
+    assert (known["HOME"], known["USER"]) == (nobody.pw_dir, "nobody")
+    assert known["groups"] == os.getgrouplist("nobody", nobody.pw_gid)
+    assert in_a_child(tmp_path)["ids"] == [0] * 6, "the folder is root's"

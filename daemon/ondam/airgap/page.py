@@ -43,6 +43,7 @@ def _lines(proof: Proof, language: Language) -> Iterator[str]:
             (say("airgap_at"), proof.at),
             (say("airgap_repeat"), f"`{proof.command}`"),
             *((name, value) for name, value in proof.versions.items()),
+            (say("airgap_user"), proof.user),
             (say("airgap_around"), named("airgap_around_", proof.around) + f" (`{proof.means}`)"),
             (say("airgap_tracer"), proof.tracer or say("airgap_nothing")),
             (say("airgap_watched"), f"{proof.watched_s:g} s"),

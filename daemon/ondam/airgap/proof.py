@@ -43,6 +43,8 @@ class Proof:
     command: str
     """What to type to repeat it."""
     versions: Mapping[str, str]
+    user: str
+    """Whose rights the daemon and its engines had: of the system's, those of the service's user."""
     around: Around
     means: str
     """What held the daemon itself (``airlock``)."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 from urllib.parse import urlsplit
 
 import click
@@ -25,6 +26,7 @@ from ondam.cli.own_daemon import home_beside, own_daemon, until_ready
 from ondam.cli.terminal import print_json, say
 from ondam.errors import EngineError
 from ondam.messages import message, reader_language
+from ondam.owner import become_owner, name_of
 from ondam.places import Places
 from ondam.supervisor.airlock import VARIABLE, Network
 
@@ -54,21 +56,18 @@ def run(here: Places, report: Path | None, isolated: bool, json_wanted: bool) ->
 
     if sys.platform != "linux":
         raise EngineError("airgap_linux_alone")
-    if report is not None:
-        try:
-            report.open(
-                "a"
-            ).close()  # the proof takes a minute: it is not made for a place that takes no page
-        except OSError as error:
-            raise EngineError(
-                "airgap_report_unwritable", path=report, reason=error.strerror or error
-            ) from error
-    if shutil.which("strace") is None:
-        told = message("airgap_untraced", reader_language())
-        click.echo(f"! {told.text}\n  → {told.next}", err=True)
-    proof = asyncio.run(_prove(here, load(here.config_file), isolated))
-    if report is not None:
-        report.write_text(page(proof, reader_language()), "utf-8")
+    # The proof takes a minute: it is not made for a place that takes no page.
+    with nullcontext() if report is None else _opened(report) as written:
+        if here.group is not None:
+            # The service has no more than its user's rights: a network that root takes away, it may not.
+            become_owner(here.state.parent)
+        if shutil.which("strace") is None:
+            told = message("airgap_untraced", reader_language())
+            click.echo(f"! {told.text}\n  → {told.next}", err=True)
+        proof = asyncio.run(_prove(here, load(here.config_file), isolated))
+        if written is not None:
+            written.truncate(0)
+            written.write(page(proof, reader_language()))
     if json_wanted:
         print_json(proof.as_json())
         return 1 if proof.problems else 0
@@ -84,6 +83,13 @@ def run(here: Places, report: Path | None, isolated: bool, json_wanted: bool) ->
     return 1 if proof.problems else 0
 
 
+def _opened(report: Path) -> TextIO:
+    try:
+        return report.open("a", encoding="utf-8")
+    except OSError as error:
+        raise EngineError("airgap_report_unwritable", path=report, reason=error.strerror or error) from error
+
+
 async def _prove(here: Places, config: Config, isolated: bool) -> Proof:
     from ondam.airgap import trace
     from ondam.airgap.proof import Proof
@@ -94,7 +100,7 @@ async def _prove(here: Places, config: Config, isolated: bool) -> Proof:
     settings = {"language": language} | ({} if isolated else {"supervisor.isolation": "off"})
     strace = shutil.which("strace")
     with home_beside(here) as (home, beside), tempfile.TemporaryDirectory(prefix="ondam-trace-") as folder:
-        traces = Path(folder)
+        traces, user = Path(folder), name_of(home)
         before = trace.command(traces, strace) if strace else []
         async with AsyncExitStack() as running:
             await running.enter_async_context(
@@ -115,6 +121,7 @@ async def _prove(here: Places, config: Config, isolated: bool) -> Proof:
             "ondam": __version__, "python": platform.python_version(),
             "system": _system(), "kernel": platform.release(), "machine": platform.machine(),
         },
+        user=user,
         around=around,
         means=means,
         tracer=_version(strace) if strace else None,
@@ -242,7 +249,7 @@ def _command(isolated: bool) -> str:
     home = os.environ.get("ONDAM_HOME")
     ondam = "ondam --system" if os.environ.get("ONDAM_SYSTEM") == "1" else "ondam"
     words = [f"{ondam} doctor --air-gap", *([] if isolated else ["--without-isolation"])]
-    return (f"ONDAM_HOME={home} " if home else "") + " ".join(words)
+    return (f"ONDAM_HOME={shlex.quote(home)} " if home else "") + " ".join(words)
 
 
 def _version(strace: str) -> str:

@@ -26,6 +26,7 @@ PROOF = Proof(
     at="2026-11-30T12:00:00+09:00",
     command="ondam doctor --air-gap",
     versions={"ondam": "0.1.0"},
+    user="ondam",
     around="namespace",
     means="loopback namespace filter",
     tracer="strace 6.1",

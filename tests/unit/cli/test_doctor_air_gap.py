@@ -71,6 +71,26 @@ def test_elsewhere_than_on_linux_nothing_can_be_proven(here: Places, monkeypatch
     assert raised.value.code == "airgap_linux_alone"
 
 
+def test_the_systems_daemon_is_proven_with_the_rights_of_its_user(
+    here: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    became: list[Path] = []
+    monkeypatch.setattr(doctor_air_gap, "become_owner", became.append)
+
+    async def prove(*_: object) -> Proof:
+        became.append(Path("/proven"))
+        return PROOF
+
+    monkeypatch.setattr(doctor_air_gap, "_prove", prove)
+    report = tmp_path / "proof.md"
+    report.write_text("of yesterday, " * 1000)
+    assert run(here, None, True, True) == 0
+    assert run(replace(here, group="ondam"), report, True, True) == 0
+    assert became == [Path("/proven"), here.state.parent, Path("/proven")]
+    assert "| as the user | ondam |" in report.read_text("utf-8")
+    assert "of yesterday" not in report.read_text("utf-8")
+
+
 def test_engines_by_address_are_known_by_host_and_port() -> None:
     shipped = load(None)
     assert configured(shipped) == frozenset()
@@ -109,6 +129,7 @@ def test_what_a_bundle_brought_lies_in_ondams_folders(
         ({}, True, "ondam doctor --air-gap"),
         ({"ONDAM_SYSTEM": "1"}, True, "ondam --system doctor --air-gap"),
         ({"ONDAM_HOME": "/h"}, False, "ONDAM_HOME=/h ondam doctor --air-gap --without-isolation"),
+        ({"ONDAM_HOME": "/my 집"}, True, "ONDAM_HOME='/my 집' ondam doctor --air-gap"),
     ],
 )
 def test_the_proof_says_how_it_is_repeated(
