@@ -1,7 +1,7 @@
 """CUDA and TensorRT asked of an onnxruntime on a machine that has none, in an engine of its own process.
 
 Always with the onnxruntime of the daemon, a build for the CPU; where ``ONDAM_TEST_ONNXRUNTIME_GPU`` names a
-Python that has onnxruntime-gpu, with that as well, if no NVIDIA driver is here.
+Python that has onnxruntime-gpu (``script/test`` makes one), with that as well, if no NVIDIA driver is here.
 """
 
 from __future__ import annotations
