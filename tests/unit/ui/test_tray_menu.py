@@ -270,6 +270,21 @@ def test_the_picture_and_the_words_of_each_state(changed: dict[str, Any], wanted
     assert shown(now, "en").title == f"Ondam: {said}"
 
 
+@pytest.mark.parametrize("code", ["daemon_not_running", "daemon_gone"])
+def test_a_daemon_that_is_gone_is_said_not_to_hear(code: str) -> None:
+    gone = lost(seen(), Message(code, "Gone.", "ondam up"))
+    assert entry(gone, "state").text == "Not running: it cannot hear you (start it with: ondam up)"
+
+
+@pytest.mark.parametrize(
+    "code", ["control_socket_closed_to_you", "daemon_silent", "daemon_failed", "cli_unexpected"]
+)
+def test_of_a_daemon_that_only_cannot_be_reached_nothing_is_claimed(code: str) -> None:
+    far = lost(seen(), Message(code, "No.", ""))
+    assert icon(far) == "offline"
+    assert entry(far, "state").text == "Not reachable: whether it hears you is not known"
+
+
 def test_entries_keep_their_place_and_kind_whatever_happens() -> None:
     """Else a host would close the menu under the hand."""
     faults = [{"code": str(n), "text": "가" * 200, "next": "b"} for n in range(9)]

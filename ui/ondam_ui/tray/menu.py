@@ -39,6 +39,9 @@ DRAFTED = frozenset({"stt", "llm_first_token", "first_clause", "tts_first_audio"
 ANSWERING = frozenset({"hearing", "recognizing", "thinking", "speaking"})
 """States with an answer that could be stopped. While a voice is heard one may sound beneath it."""
 
+NOT_RUNNING = frozenset({"daemon_not_running", "daemon_gone"})
+"""Troubles with which nobody is there to hear. Of a daemon that only cannot be reached that is not known."""
+
 FAULT_LINES = 16
 """Four faults or so, each with what to do, told in lines."""
 
@@ -173,7 +176,8 @@ def _done(seen: Seen, verb: Verb) -> str:
 def _state(seen: Seen, language: Language) -> str:
     status = seen.status
     if status is None:
-        return text("tray_state_offline", language)
+        gone = seen.trouble is not None and seen.trouble.code in NOT_RUNNING
+        return text("tray_state_offline" if gone else "tray_state_unreachable", language)
     if status["state"] == "listening":
         if status["microphone"]["state"] in {"missing", "none"}:
             return text(f"tray_deaf_{status['microphone']['state']}", language)
