@@ -155,7 +155,7 @@ class Examination:
         yield from guarded("plan", plan_fit(plan, engines, sight))
         if not self._here.control_socket.exists():
             available = min(psutil.virtual_memory().available / 2**30, facts.ram_gib)
-            yield from guarded("memory", memory(plan, engines, facts, available))
+            yield from guarded("memory", memory(plan, facts, available))
         yield from guarded("disk", disk(plan, catalog, store, self._here))
         yield from guarded("engines", environments(plan, engines, self._here))
         wanted = [catalog.cards[p.model] for p in plan.launched if p.model in catalog.cards]

@@ -78,13 +78,11 @@ def plan_fit(plan: Plan, found: Mapping[str, EngineFolder], sight: Sight) -> Ite
             yield Finding.told("plan", False, Phrase("doctor_plan_refused", **facts))
 
 
-def memory(
-    plan: Plan, found: Mapping[str, EngineFolder], facts: Facts, available_gib: float
-) -> Iterator[Finding]:
-    """Whether what is free holds the engines that will run there. Not asked while they run there already."""
-    shared = facts.unified_memory
-    here = [planned for planned in plan.launched if shared or planned.device == "cpu"]
-    needed = sum(p.memory_gib or found[p.engine].manifest.needs.memory_mib / 1024 for p in here)
+def memory(plan: Plan, facts: Facts, available_gib: float) -> Iterator[Finding]:
+    """Whether what is free holds the engines, of those on a card their programs. Not asked while they run
+    there already."""
+    shared = facts.unified_memory or facts.metal
+    needed = sum(planned.main_gib(shared=shared) for planned in plan.launched)
     sums = {"needed": f"{needed:.1f}", "free": f"{available_gib:.1f}"}
     if needed <= available_gib:
         yield Finding.told("memory", True, Phrase("doctor_memory_fits", **sums))

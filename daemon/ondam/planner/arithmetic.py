@@ -48,6 +48,7 @@ AddendName = Literal[
     "extra",
     "cards",
     "program",
+    "process",
     "card",
     "memory",
     "neighbours",

@@ -12,7 +12,7 @@ from ondam.at_home import at_home
 from ondam.config import PlanConfig
 from ondam.messages import Phrase
 from ondam.models.card import ModelCard
-from ondam.planner.arithmetic import Need, cache_lacks, card_need, tokens_per_s
+from ondam.planner.arithmetic import Need, cache_lacks, card_need, tokens_per_s, up
 from ondam.planner.correction import extra_of
 from ondam.planner.facts import Facts
 from ondam.planner.gate import FP8, Gate, gate
@@ -103,6 +103,11 @@ class Candidate:
     def light(self) -> bool:
         """Whether a processor computes it quickly enough for a conversation."""
         return "cpu" in self.manifest.needs.devices and light(self.card)
+
+    @property
+    def program_gib(self) -> float:
+        """Of main memory, what its program takes."""
+        return up(self.manifest.needs.memory_mib / 1024)
 
     def refusal(self, reason: Phrase, budget_gib: float | None = None, need: Need | None = None) -> Refusal:
         """Why not this one. ``need``: where it would take something else than by itself."""

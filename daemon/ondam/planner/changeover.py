@@ -140,7 +140,7 @@ def _lacking(
     for kind in dict.fromkeys(engine.device for engine in over):
         if any(engine.device.partition(":")[0] == kind for engine in comes):
             able = [room for room in rooms if room.kind == kind and left[room.device] > 0]
-            needed = sum(_on_card(engine) for engine in over if engine.device == kind)
+            needed = sum(engine.on_card_gib for engine in over if engine.device == kind)
             lacking += _too_much("switch_lacks", kind, needed, budget_of(able, left))
     return lacking
 
@@ -150,20 +150,12 @@ def _spread(engine: PlannedEngine, rooms: Sequence[Room]) -> bool:
     return engine.device in {room.kind for room in rooms} - {room.device for room in rooms}
 
 
-def _on_card(engine: PlannedEngine) -> float:
-    """GiB of it that lie on its device, or its devices."""
-    return engine.memory_gib if engine.need is None else min(engine.memory_gib, engine.need.gib)
-
-
 def _share(engine: PlannedEngine, room: Room, *, shared: bool) -> float:
     """GiB of the engine that lie in this memory. One that lies over several cards is counted in full on each:
     rather one after the other than both without room."""
-    on_card = _on_card(engine)
     if room.kind != "cpu":
-        return on_card if engine.device in (room.device, room.kind) else 0.0
-    if engine.device == "cpu" or shared:
-        return engine.memory_gib
-    return engine.memory_gib - on_card  # experts that the card does not hold
+        return engine.on_card_gib if engine.device in (room.device, room.kind) else 0.0
+    return engine.main_gib(shared=shared)
 
 
 def _too_much(code: str, device: str, gib: float, budget: Need) -> list[Phrase]:

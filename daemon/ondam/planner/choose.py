@@ -35,7 +35,7 @@ from ondam.planner.candidates import (
 from ondam.planner.facts import Facts
 from ondam.planner.gate import FP8, MIN_FLOAT16, plain
 from ondam.planner.ladder import Placed
-from ondam.planner.oncards import no_card, on_cards
+from ondam.planner.oncards import Main, no_card, on_cards
 from ondam.planner.plan import Expected, Plan, PlannedEngine, Refusal
 from ondam.planner.policy import policy_of
 from ondam.planner.rooms import Room, cards, main_memory
@@ -195,7 +195,8 @@ class _Chooser:
         spared = replace(memory, budget=less(memory.budget, self._programs()))
         if self._one_memory:
             spared = replace(spared, budget=less(spared.budget, sum(max(0.0, room.gib) for room in rooms)))
-        result = on_cards(search, rooms, spared, wanted)
+        main = Main(memory.budget, self._one_memory, self._least(wanted))
+        result = on_cards(search, rooms, spared, main, wanted)
         self.refused += result.refused
         chosen = dict(wanted)
         if result.voice is not None:
@@ -206,6 +207,15 @@ class _Chooser:
     def _one_memory(self) -> bool:
         """Whether what lies on a card lies in the main memory."""
         return self.facts.unified_memory or self.facts.metal
+
+    def _least(self, wanted: Mapping[Stage, Wish]) -> dict[Stage, float]:
+        """GiB that recognizer and voice take at the least where they stay on the processor."""
+        shipped = {"stt": SHIPPED["stt"][0], "tts": FIRST_VOICE[self.config.spoken_language]}
+        return {
+            stage: up(self.engines[shipped[stage]].manifest.needs.memory_mib / 1024)
+            for stage in wanted
+            if stage in shipped and shipped[stage] in self.engines
+        }
 
     def _programs(self) -> float:
         """GiB that engines on the processor may take beside experts that are put there."""
@@ -250,6 +260,7 @@ class _Chooser:
             quantization=card.quantization,
             memory_gib=placed.gib,
             need=placed.need,
+            program_gib=candidate.program_gib,
             reasons=tuple(reasons),
             expected=_expected(placed),
         )
@@ -474,11 +485,9 @@ class _Chooser:
     def _within_memory(self, launched: list[PlannedEngine]) -> list[PlannedEngine]:
         """Without the spare voice, then the language model, where the main memory is too small for all."""
         budget = main_memory(self.facts, self.config.plan).budget
-        if self._one_memory:
-            on_cards = sum(
-                planned.need.gib for planned in launched if planned.device != "cpu" and planned.need
-            )
-            budget = less(budget, on_cards)
+        shared = self._one_memory
+        if of_cards := sum(each.main_gib(shared=shared) for each in launched if each.device != "cpu"):
+            budget = less(budget, of_cards)
         for leave in ("spare", "llm", "stt", "tts"):
             taken = [planned for planned in launched if planned.device == "cpu" and planned.need is not None]
             needed = round(sum(planned.memory_gib for planned in taken), 2)

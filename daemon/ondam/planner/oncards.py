@@ -2,18 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from ondam.messages import Phrase
 from ondam.models.card import ModelCard
-from ondam.planner.arithmetic import Addend, Need, over_cards, with_floor
+from ondam.planner.arithmetic import Addend, Need, less, over_cards, with_floor
 from ondam.planner.candidates import Candidate, Search, Wish, declared
 from ondam.planner.ladder import Fit, Placed, Rung, fit, ladder, pruned, speech_placements, spread
 from ondam.planner.plan import Refusal
 from ondam.planner.rooms import Room
 from ondam.supervisor.manifest import Manifest
 from ondam.types import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Main:
+    """The machine's own memory: every engine's program lies there, wherever its model does."""
+
+    budget: Need
+    shared: bool
+    """Whether what lies on a card lies in it too."""
+    least: Mapping[Stage, float]
+    """GiB that a stage takes on the processor where nothing of it is on a card."""
+
+    def left(self, placed: Sequence[Placed]) -> float:
+        """GiB that are there beside those and what the other stages take on the processor."""
+        there = {each.candidate.manifest.stage for each in placed}
+        taken = self._others(there) + sum(
+            each.candidate.program_gib
+            + (each.need.gib if self.shared else 0.0)
+            + (each.spill.in_memory.gib if each.spill else 0.0)
+            for each in placed
+        )
+        return round(self.budget.gib - taken, 2)
+
+    def asked(self, candidate: Candidate, rung: Rung) -> tuple[Need, Need]:
+        """What a candidate on a rung takes of it, and what the others leave there."""
+        every = [each for each in (rung.llm, *rung.speech) if each is not None]
+        others = self._others({each.manifest.stage for each in every})
+        others += sum(self._of(each).gib for each in every if each is not candidate)
+        return self._of(candidate), less(self.budget, others)
+
+    def _of(self, candidate: Candidate) -> Need:
+        on_card = candidate.need.addends if self.shared else ()
+        return Need((*on_card, Addend("process", candidate.program_gib)))
+
+    def _others(self, there: Set[Stage]) -> float:
+        return sum(gib for stage, gib in self.least.items() if stage not in there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +63,10 @@ class OnCards:
     refused: tuple[Refusal, ...] = field(default=())
 
 
-def on_cards(search: Search, rooms: Sequence[Room], memory: Room, wishes: Mapping[Stage, Wish]) -> OnCards:
-    """The highest rung that fits, and the voice in what it leaves.
+def on_cards(
+    search: Search, rooms: Sequence[Room], memory: Room, main: Main, wishes: Mapping[Stage, Wish]
+) -> OnCards:
+    """The highest rung that fits, and the voice in what it leaves. ``memory``: see ``ladder.fit``.
 
     A voice that can run on the processor takes no room from the others, and its model does not hang on how
     much is left: only where it computes does.
@@ -38,32 +77,44 @@ def on_cards(search: Search, rooms: Sequence[Room], memory: Room, wishes: Mappin
     heavy = [voice for voice in voices if not voice.light]
     rungs = ladder(found.get("llm", []), found.get("stt", []), heavy)
     slowest = search.settings.tokens_per_s.quality if search.settings.prefer == "quality" else None
-    fits = [fit(rung, rooms, memory, slowest=slowest) for rung in rungs]
+    voice = _light_voice(search, light, memory, wishes["tts"]) if "tts" in wishes else None
+    if voice is not None and (spoken := search.need(voice.manifest, voice.card, "cpu")):
+        main = replace(main, least={**main.least, "tts": spoken.gib})
+    fits = [_within(main, fit(rung, rooms, memory, slowest=slowest)) for rung in rungs]
     top = max((n for n, fitting in enumerate(fits) if fitting is not None), default=-1)
     nothing = Fit((), {room.device: room.gib for room in rooms})
     fitting = (fits[top] if top >= 0 else None) or nothing
-    full = _with_cache(fitting)
+    full = _with_cache(fitting, main)
     placed = {each.candidate.manifest.stage: each for each in full.placed}
-    voice = None
-    if "tts" in wishes and "tts" not in placed:
-        voice = _light_voice(search, light, memory, wishes["tts"])
-        same = [each for each in light if voice is not None and each.card.id == voice.card.id]
+    if "tts" in placed:
+        voice = None
+    elif voice is not None:
+        same = [each for each in light if each.card.id == voice.card.id]
         if same and (room := _room_for(same[-1], rooms, full.left)):
-            placed["tts"], voice = Placed(same[-1], (room,), same[-1].need), None
-    search.refused += _too_large(rungs[top + 1 :], rooms, fitting)
+            spoken_there = Placed(same[-1], (room,), same[-1].need)
+            if main.left([*full.placed, spoken_there]) >= 0:
+                placed["tts"], voice = spoken_there, None
+    search.refused += _too_large(rungs[top + 1 :], rooms, fitting, main)
     search.refused += _no_gain(found, rungs)
     return OnCards(placed, voice, tuple(search.refused))
 
 
-def _with_cache(fitting: Fit) -> Fit:
+def _within(main: Main, fitting: Fit | None) -> Fit | None:
+    """None where the main memory does not hold the programs."""
+    return fitting if fitting is not None and main.left(fitting.placed) >= 0 else None
+
+
+def _with_cache(fitting: Fit, main: Main) -> Fit:
     """The same with as much more of cache as is wanted and nobody on the ladder takes.
 
     Before the voice, which the processor speaks too: an engine that does not start answers nothing.
     """
     left, placed = dict(fitting.left), []
+    there = max(0.0, main.left(fitting.placed)) if main.shared else math.inf
     for each in fitting.placed:
         device = each.rooms[0].device
-        more = min(each.candidate.floor, left[device]) if len(each.rooms) == 1 else 0.0
+        more = min(each.candidate.floor, left[device], there) if len(each.rooms) == 1 else 0.0
+        there -= more
         left[device] = round(left[device] - more, 2)
         placed.append(replace(each, need=with_floor(each.need, more)))
     return Fit(tuple(placed), left)
@@ -84,7 +135,7 @@ def _room_for(voice: Candidate, rooms: Sequence[Room], left: Mapping[str, float]
     return min(able, key=lambda room: left[room.device], default=None)
 
 
-def _too_large(above: Sequence[Rung], rooms: Sequence[Room], fitting: Fit) -> Iterator[Refusal]:
+def _too_large(above: Sequence[Rung], rooms: Sequence[Room], fitting: Fit, main: Main) -> Iterator[Refusal]:
     """Of each rung above: what it would have put onto a card, told once with what there was for it."""
     told = {id(each.candidate) for each in fitting.placed}
     for rung in above:
@@ -101,6 +152,10 @@ def _too_large(above: Sequence[Rung], rooms: Sequence[Room], fitting: Fit) -> It
             need = over_cards(candidate.need, over)
             facts: dict[str, object] = {"need": need.told, "budget": budget.told}
             short = round(need.gib - budget.gib, 2)
+            in_main, there = main.asked(candidate, rung)
+            if short <= 0 and in_main.gib > there.gib:
+                need, budget, short = in_main, there, round(in_main.gib - there.gib, 2)
+                facts = {"need": need.told, "budget": budget.told}
             if short > 0:
                 reason = Phrase("plan_does_not_fit", **facts, short=f"{short:.2f}")
             else:

@@ -46,10 +46,23 @@ class PlannedEngine:
     """What it is counted with: on its device, and where experts are spilled, in the main memory too."""
     need: Need | None = None
     """How ``memory_gib`` comes about; None where nothing is known of the model."""
+    program_gib: float = 0.0
+    """Of main memory, what the program itself takes of an engine whose model lies on a card."""
     reasons: tuple[Phrase, ...] = ()
     """Why this one: ``reason`` first."""
     expected: Expected | None = None
     """How long its stage should take; None where nothing is known."""
+
+    @property
+    def on_card_gib(self) -> float:
+        """What lies on its card, or its cards."""
+        if self.device == "cpu":
+            return 0.0
+        return self.memory_gib if self.need is None else min(self.memory_gib, self.need.gib)
+
+    def main_gib(self, *, shared: bool) -> float:
+        """What lies in the main memory. ``shared``: what lies on a card lies there too."""
+        return round(self.memory_gib - (0.0 if shared else self.on_card_gib) + self.program_gib, 2)
 
 
 @dataclass(frozen=True, slots=True)

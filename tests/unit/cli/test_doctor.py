@@ -123,14 +123,15 @@ def test_what_the_user_asked_for_and_cannot_have_is_told() -> None:
 
 @pytest.mark.parametrize(("available", "ok"), [(4.3, True), (4.1, False)])
 def test_main_memory_is_counted_for_what_runs_there(available: float, ok: bool) -> None:
-    plan = Plan((planned(gib=4.2), planned("cu13", "cuda:0", 20.0)))
-    (found,) = memory(plan, {"toy": engine()}, FACTS, available)
+    # Of what is on a card, its program.
+    plan = Plan((planned(gib=2.2), replace(planned("cu13", "cuda:0", 20.0), program_gib=2.0)))
+    (found,) = memory(plan, FACTS, available)
     assert (found.ok, found.text.split()[0]) == (ok, "4.2")
 
 
 def test_with_one_memory_for_both_everything_is_counted() -> None:
     shared = Facts(8, 8, "Apple M2", frozenset(), 16 * 1024, "darwin", "aarch64", unified_memory=True)
-    (found,) = memory(Plan((planned("cpu", "metal", 4.2),)), {"toy": engine()}, shared, 4.0)
+    (found,) = memory(Plan((planned("cpu", "metal", 4.2),)), shared, 4.0)
     assert not found.ok and found.next.startswith("Close other programs")
 
 

@@ -31,7 +31,7 @@ CARDS = st.builds(
 MACHINES = st.builds(
     lambda cards, ram, known: (cards, ram, known),
     st.lists(CARDS, max_size=3),
-    st.floats(4, 512).map(round),
+    st.one_of(st.floats(2, 12), st.floats(4, 512)).map(round),
     st.one_of(st.just({}), st.floats(10, 800).map(lambda gb: {"memory_gb_s": round(gb)})),
 )
 
@@ -82,6 +82,14 @@ def test_no_card_is_ever_promised_more_than_it_has(found: Any, wishes: Any, lang
     on_cards = together + sum(gib for name, gib in used.items() if name.startswith("cuda:"))
     assert on_cards <= sum(max(0.0, card.free_gib - 0.3) for card in facts.gpus) + 1e-6
     assert used.get("cpu", 0.0) <= facts.ram_gib - 0.5 + 1e-6
+
+
+@settings(max_examples=200, deadline=None)
+@given(MACHINES, WISHES, st.booleans())
+def test_the_main_memory_holds_every_program(found: Any, wishes: Any, shared: bool) -> None:
+    cards, ram, known = found
+    tried = plan(machine(*cards, ram=ram, **known, unified_memory=shared), **wishes)
+    assert sum(each.main_gib(shared=shared) for each in tried.launched) <= ram - 0.5 + 1e-6
 
 
 @settings(max_examples=200, deadline=None)

@@ -499,8 +499,13 @@ def test_a_memory_that_is_shared_holds_the_processors_engines_beside_the_cards()
     shared = machine(gpu(8), ram=8, unified_memory=True)
     made = plan(shared, plan={"memory_reserve_gib": 0.5})
     assert sum(engine.memory_gib for engine in made.launched) <= 7.5
-    # With 2.6 kept free: 4.4 for the card and 5.4 in all; 4.18 + 0.32 + 0.68 + 0.06 = 5.24.
-    assert not missing(plan(shared, plan={"memory_reserve_gib": 2.6}))
+    # With 2.4 kept free: 4.6 for the card and 5.6 in all; 4.18 + 0.32 (its program) + 0.32 + 0.68 + 0.06
+    # = 5.56. With 2.6, even without the last-resort voice 5.50 of 5.4: so the language model is that of the
+    # processor, 0.51.
+    made = plan(shared, plan={"memory_reserve_gib": 2.4})
+    assert (first(made, "llm").device, missing(made)) == ("cuda:0", [])
+    made = plan(shared, plan={"memory_reserve_gib": 2.6})
+    assert (first(made, "llm").device, missing(made)) == ("cpu", [])
 
 
 def test_several_cards_with_one_memory_are_promised_no_more_than_it() -> None:
@@ -558,6 +563,17 @@ def test_memory_that_is_too_small_for_the_processors_engines_is_told() -> None:
         "espeak",
         "llama_server",
     ]
+
+
+def test_the_main_memory_must_hold_the_programs_of_what_is_on_a_card() -> None:
+    # 2.5 of 3: vLLM's program (1.96) and the recognizer's (1.96) are 3.92. llama.cpp's 0.32 and the
+    # recognizer's leave 0.22, the voice takes 0.68 on the processor: so it is whisper-large-v3-turbo, 0.32.
+    made = plan(machine(gpu(48), ram=3))
+    assert [row(first(made, stage)) for stage in ("stt", "llm")] == [TURBO, Q4["35b"]]
+    assert sum(engine.main_gib(shared=False) for engine in made.launched) <= 2.5
+    no = refused(made, "qwen3.5-35b-a3b-fp8")
+    assert no.reason.in_language("en").startswith("needs its program, in main memory, 1.96 = 1.96 GiB;")
+    assert no.need is not None and no.budget_gib is not None and no.need.gib > no.budget_gib
 
 
 def test_what_was_measured_takes_the_place_of_the_estimate() -> None:
