@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.fakes.engine.staffed import ENGINES, mood_of, staffed
 
 from ondam.airgap import trace
 from ondam.airgap.attempts import Attempt, attempts
@@ -83,3 +84,41 @@ def test_with_isolation_every_way_out_is_refused_and_seen(home: Places, tmp_path
     assert sum(one.times for one in refused) >= 4
     assert {one.address for one in found.seen if one.way == "abstract"} == {"@ondam-test-bus"}
     assert not [one for one in found.seen if one.way in {"address", "name_service", "loopback"}]
+
+
+SHORTLY = (
+    "from ondam.cli import doctor_air_gap; from ondam.__main__ import main; "
+    # The engine calls out before it is ready.
+    "doctor_air_gap.WATCHED_S = 0.0; main()"
+)
+
+
+def test_the_command_finds_an_engine_that_calls_out_and_says_whereto(tmp_path: Path) -> None:
+    staffed(tmp_path)
+    calls = {"calls": str(tmp_path / "got.json"), "abstract": "ondam-test-bus"}
+    mood_of(tmp_path, ENGINES["tts"]).write_text(json.dumps(calls))
+    lines = [f'{stage}.engine = "{name}"\n' for stage, name in ENGINES.items()]
+    lines += [f'{stage}.model = "/dev/null"\n' for stage in ("stt", "llm")]
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/config.toml").write_text('language = "en"\n' + "".join(lines))
+    done = subprocess.run(
+        [sys.executable, "-c", SHORTLY, "doctor", "--air-gap", "--without-isolation", "--json"],
+        env={**os.environ, "ONDAM_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr + done.stdout
+    proof = json.loads(done.stdout)
+    assert (proof["ok"], proof["problems"]) == (False, ["airgap_tried"])
+    assert [turn["outcome"] for turn in proof["turns"]] == ["answered"]
+    tried = [one for one in proof["attempts"] if one["verdict"] == "attempt"]
+    assert {one["process"] for one in tried} == {ENGINES["tts"]}
+    seen = {(one["way"], one["call"], one["address"]) for one in tried}
+    assert {
+        ("address", "sendto", "192.0.2.1:9"),
+        ("address", "connect", "192.0.2.1:9"),
+        ("abstract", "connect", "@ondam-test-bus"),
+    } <= seen
+    assert any(way == "name_service" and address.endswith(":53") for way, _, address in seen)

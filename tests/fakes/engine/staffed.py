@@ -59,7 +59,7 @@ def hire(home: Path, stage: Stage, name: str) -> None:
     """One more fake of the user's own, as if it had been built."""
     folder = home / "data" / "engines" / name
     folder.mkdir(parents=True)
-    for file in ("serve.py", "requirements.lock"):
+    for file in ("serve.py", "outward.py", "requirements.lock"):
         shutil.copy(FOLDER / file, folder / file)
     manifest = (FOLDER / "engine.toml").read_text()
     changed = {
