@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import tarfile
@@ -413,10 +414,11 @@ def afterwards(version: Version, versions: Versions, folder: Path | None) -> lis
         told = [_no_home(versions) if folder is None else put_on_path(versions, folder)]
         if (file := config_file()) is not None:
             for entry in version.manifest.of_kind("config"):
-                told.append(_put_config(version.folder / entry.path, file))
+                switched = version.identity == versions.current()
+                told.append(_put_config(version.folder / entry.path, file, switched=switched))
     if lacking := debian_lacking(version.manifest, version.folder):
         if version.manifest.target.release == bundle_target.release():
-            files = " ".join(map(str, lacking))
+            files = shlex.join(map(str, lacking))
             told.append(Phrase("bundle_debian_lacking", count=len(lacking), files=files))
         else:
             told.append(
@@ -447,14 +449,20 @@ def config_file() -> Path | None:
     return None if folder is None else folder / "ondam" / "config.toml"
 
 
-def _put_config(brought: Path, file: Path) -> Phrase:
-    """A configuration that is there already was written by somebody who knows this machine."""
-    if file.exists():
-        return Phrase("bundle_config_there", path=file, brought=brought)
+def _put_config(brought: Path, file: Path, *, switched: bool) -> Phrase:
+    """A configuration that is there already was written by somebody who knows this machine.
+
+    Without a switch the version that runs would take up one that is made for another.
+    """
     try:
+        if file.exists():
+            return Phrase("bundle_config_there", path=file, brought=brought)
+        if not switched:
+            return Phrase("bundle_config_kept", brought=brought)
         write_whole(file, brought.read_bytes())
     except OSError as error:
-        raise BundleError("bundle_root_unwritable", path=file, reason=error.strerror or error) from error
+        reason = error.strerror or error
+        return Phrase("bundle_config_failed", path=file, reason=reason, brought=brought)
     return Phrase("bundle_config_put", path=file)
 
 
