@@ -12,6 +12,7 @@ import psutil
 import pytest
 from tests.fakes.engine.rig import Rig, alive, planned, until
 
+from ondam.messages import message
 from ondam.places import Places
 from ondam.supervisor.status import EngineStatus
 
@@ -76,11 +77,14 @@ async def test_an_engine_that_answers_with_an_error_is_not_ready(home: Places) -
 
 
 async def test_one_engine_that_never_starts_leaves_the_others_alone(home: Places) -> None:
-    async with Rig(home, planned("stt", crash=3), planned("tts"), restart_limit=3) as rig:
+    crash = planned("stt", flood=10, crash=3)
+    async with Rig(home, crash, planned("tts"), restart_limit=3) as rig:
         await rig.start()
         stt, tts = rig.fleet.status()
         assert (stt.state, stt.restarts, codes(stt)) == ("failed", 2, ["engine_exited"])
         assert stt.faults[0].facts["status"] == 3
+        told = message("engine_exited", "en", **stt.faults[0].facts).text
+        assert told == "The engine stt ended by itself (status 3). The last it said: xxxxxxxxxx"
         assert (tts.state, rig.fleet.engine("stt")) == ("ready", None)
         assert rig.told == ["engine_restarting_stt", "engine_restarting_stt", "engine_down_stt"]
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from ondam.clients.json_text import one_line
 from ondam.config import SupervisorConfig
 from ondam.errors import EngineError, ModelError
 from ondam.messages import Phrase, Phrases, message
@@ -41,6 +42,9 @@ LOOK_EVERY_S = 0.05
 REPORT_WITHIN_S = 5.0
 """An engine that listens has written its report before; where it wraps another server, shortly after that one
 has answered. Later than this, it reports nothing."""
+
+LAST_WORDS_S = 0.5
+"""How long the log of an engine that has ended is waited for: something that it started may hold it open."""
 
 STALLED_S = 1.0
 """A ping overdue by more than this was not watched: the daemon was stopped, or the machine slept."""
@@ -265,8 +269,8 @@ class Keeper:
             daemon=self._daemon,
             environ=os.environ,
             isolated=self._config.isolation != "off",
-            berth=self.berth,
             required=self._config.isolation == "require",
+            berth=self.berth,
         )
         self._started_at = self._clock.now()
         self._process = process = await EngineProcess.start(launched, self._log)
@@ -302,7 +306,7 @@ class Keeper:
             # A question that broke because the engine died under it: the death is the news.
             if not life.done() and (service.exception() or service.result().how == "died"):
                 await asyncio.wait({life}, timeout=LOOK_EVERY_S)
-            return self._exit(life.result()) if life.done() else service.result()
+            return await self._exit(life.result()) if life.done() else service.result()
         finally:
             for task in (life, service):
                 task.cancel()
@@ -492,14 +496,22 @@ class Keeper:
         if interrupted is not None:
             raise interrupted
 
-    def _exit(self, status: int) -> End:
+    async def _exit(self, status: int) -> End:
         if status < 0:
             facts = {"engine": self.planned.engine, "signal": signal_name(-status)}
             return End("died", Fault("engine_killed", facts))
-        return End("died", Fault("engine_exited", {"engine": self.planned.engine, "status": status}))
-
         if status == NOT_CLOSED and self._config.isolation == "require":
             raise EngineError("engine_not_isolated", engine=self.planned.engine)
+        facts = {"engine": self.planned.engine, "status": status, "said": await self._last_words()}
+        return End("died", Fault("engine_exited", facts))
+
+    async def _last_words(self) -> Phrase | str:
+        """Of one that never became ready: it was not asked yet what people say."""
+        if self._ready_at is not None:
+            return ""
+        line = one_line(await asyncio.to_thread(self._log.last_line, LAST_WORDS_S))
+        return Phrase("engine_last_words", line=line) if line else ""
+
     def _for_user(self, what: str, why: Fault | None = None) -> Fault:
         """``engine_down`` and the like, in the words of what the user loses: hearing, thinking, voice."""
         role = "spare" if self.planned.spare else self.planned.stage

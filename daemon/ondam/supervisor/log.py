@@ -24,6 +24,10 @@ FLOOD_PAUSE_S = 0.02
 """After a full chunk: 3 MB/s at most, about 1 % of a core. No engine has that much to say."""
 
 
+END_BYTES = 2000
+"""Of what it said last that are kept in memory: a line, or the end of a long one."""
+
+
 class _File(RotatingFileHandler):
     terminator = ""
 
@@ -38,7 +42,9 @@ class Log:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._hushed = threading.Event()
-        """Of the process that was started last."""
+        """Of the process that was started last; as the next two."""
+        self._draining: threading.Thread | None = None
+        self._end = b""
         self._file = _File(path, maxBytes=FILE_BYTES, backupCount=KEPT, encoding="utf-8", delay=True)
 
     def note(self, text: str) -> None:
@@ -54,12 +60,24 @@ class Log:
         """A descriptor for an engine to write to; close it in the daemon once the engine has it."""
         reading, writing = os.pipe()
         self._hushed = hushed = threading.Event()
+        self._end = b""
         # A daemon thread: it ends when the last process that holds the pipe does, which is made sure of
         # elsewhere.
-        threading.Thread(
+        self._draining = threading.Thread(
             target=self._drain, args=(reading, hushed), name=f"log-{self.path.stem}", daemon=True
-        ).start()
+        )
+        self._draining.start()
         return writing
+
+    def last_line(self, within_s: float) -> str:
+        """What the process that was started last said last, unless it was hushed; empty if nothing.
+
+        Blocks until its pipe is empty, at most ``within_s``.
+        """
+        if self._draining is not None:
+            self._draining.join(within_s)
+        lines = self._end.decode("utf-8", "replace").splitlines()
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def close(self) -> None:
         """Let go of the file; it is opened again by what is still written."""
@@ -76,6 +94,8 @@ class Log:
                     left_out += len(chunk)
                 else:
                     self._write(chunk.decode("utf-8", "replace"))
+                    if hushed is self._hushed:
+                        self._end = (self._end + chunk)[-END_BYTES:]
                 if len(chunk) == CHUNK:
                     time.sleep(FLOOD_PAUSE_S)
         if left_out:

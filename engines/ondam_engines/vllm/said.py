@@ -34,6 +34,9 @@ them."""
 FALLS_TO = re.compile(r"cudagraph_mode\b.*?(?:=| to )(?:CUDAGraphMode\.)?([A-Z_]{2,})\b")
 """The mode that such a warning names as what is left."""
 
+ERROR = re.compile(r"(?:^|\] )((?:\w+\.)*\w*(?:Error|Exception): .+)")
+"""The last line of a traceback, in the log's form or bare."""
+
 LONGEST = 300
 """Characters of a line that are kept."""
 
@@ -50,6 +53,8 @@ class Said:
         """The line that says there are none."""
         self.fallback: str | None = None
         """The last line that says there are others than were meant."""
+        self.error: str | None = None
+        """The first exception: those after it only say that there was one."""
 
     @property
     def loads(self) -> int | None:
@@ -72,6 +77,8 @@ class Said:
             self.no_graphs = self.no_graphs or _message(line)
         if any(words in line for words in FALLBACKS):
             self.fallback = _message(line)
+        if self.error is None and (raised := ERROR.search(line)):
+            self.error = " ".join(raised[1].split())[:LONGEST]
 
 
 def _message(line: str) -> str:

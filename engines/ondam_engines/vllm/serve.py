@@ -96,11 +96,13 @@ class Server:
             return []
 
 
-def wait_until_healthy(server: Server, path: Path) -> None:
+def wait_until_healthy(server: Server, path: Path, relay: threading.Thread) -> None:
     """Until ``/health`` is 200: that the socket is there says nothing. Ends with vLLM, if it ends."""
     while True:
         if (status := server.process.poll()) is not None:
-            sys.exit(f"vllm: vLLM ended with status {status} while it started; what it said is above")
+            relay.join(timeout=1.0)
+            why = f": {server.said.error}" if server.said.error else "; what it said is above"
+            sys.exit(f"vllm: vLLM ended with status {status} while it started{why}")
         with contextlib.suppress(OSError, http.client.HTTPException):  # not yet
             if ask(path, "GET", "/health", timeout_s=HEALTH_S)[0] == 200:
                 return
@@ -242,7 +244,7 @@ def run(given: launch.Launch, server: Server, hidden: Path, key: str, largest: P
     weights = hashing.submit(read, largest, given.model_id)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
-    wait_until_healthy(server, hidden)
+    wait_until_healthy(server, hidden, relay)
     warm_up(hidden, given.language)
     got = what_it_got(hidden, key, server)
     report_on(given, got, server, weights.result()).write(given.report)

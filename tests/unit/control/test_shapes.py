@@ -5,7 +5,7 @@ from __future__ import annotations
 from ondam.control.shapes import engine_shape, fault_shape
 from ondam.supervisor.status import EngineStatus, Fault
 
-FAULT = Fault("engine_exited", {"engine": "piper", "status": 3})
+FAULT = Fault("engine_exited", {"engine": "piper", "status": 3, "said": ""})
 
 
 def test_a_fault_is_told_in_the_language_that_is_asked_for() -> None:

@@ -77,6 +77,17 @@ def test_what_is_said_after_it_was_hushed_is_left_out_to_the_last_word(tmp_path:
     assert "7 bytes of its output were left out" in said
 
 
+def test_the_last_line_is_of_the_process_that_was_started_last(tmp_path: Path) -> None:
+    log = Log(tmp_path / "e.log")
+    assert log.last_line(0) == ""
+    with os.fdopen(log.pipe(), "wb") as pipe:
+        pipe.write(b"Traceback\nValueError: no such voice\n\n")
+    assert log.last_line(10) == "ValueError: no such voice"
+    os.close(log.pipe())
+    assert log.last_line(10) == ""
+    log.close()
+
+
 def test_a_disk_that_takes_nothing_does_not_keep_the_file_from_being_let_go(tmp_path: Path) -> None:
     (tmp_path / "e.log").symlink_to("/dev/full")
     log = Log(tmp_path / "e.log")

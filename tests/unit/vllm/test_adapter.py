@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.fakes.vllm_program import engine_folder, model, planned
+from tests.fakes.vllm_program import RECORDINGS, engine_folder, model, planned
 
 from ondam.places import Places
 from ondam.planner.plan import PlannedEngine
@@ -209,6 +209,13 @@ def test_vllm_that_ends_while_loading_is_told_with_its_status(start: Callable[..
     assert "vLLM ended with status 3 while it started" in said
     assert "Initializing a V1 LLM engine" in said  # its own words come before
     assert gone(adapter.core())
+
+
+def test_what_ended_a_recorded_run_is_its_last_word(start: Callable[..., Adapter]) -> None:
+    adapter = start("fp8", ends=int((RECORDINGS / "fp8" / "status.txt").read_text()))
+    assert adapter.process.wait(WITHIN_S) == 1
+    last = adapter.process.communicate()[1].splitlines()[-1]
+    assert last.startswith("vllm: vLLM ended with status 1 while it started: RuntimeError: _C::static_scaled")
 
 
 def test_vllm_that_ends_later_ends_it_too_also_with_status_0(start: Callable[..., Adapter]) -> None:

@@ -33,9 +33,10 @@ class App:
         self.core = core
         self.model = model
         self.bodies = bodies
-        self.state = SimpleNamespace(
-            vllm_config=json.loads((recording / "server_info.json").read_bytes())["vllm_config"]
-        )
+        info = recording / "server_info.json"
+        # A run that ended while it loaded has none.
+        config = json.loads(info.read_bytes())["vllm_config"] if info.exists() else {}
+        self.state = SimpleNamespace(vllm_config=config)
 
     async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
         path = scope["path"]
