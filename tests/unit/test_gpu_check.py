@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,19 @@ from tests.gpu.check import STEPS, WHOLE_S, Run, asked_for
 from tests.gpu.step import ROOT, Found, Given, run, watched
 from tests.gpu.steps import facts, language, memory, sessions, speech
 
+from ondam.cli.up import laid_over
+from ondam.config import load
+from ondam.models.catalog import Catalog
+from ondam.models.lookup import WantedModels
+from ondam.models.store import Store
+from ondam.planner.arithmetic import EXTRA_UNKNOWN_GIB
+from ondam.planner.choose import consider
+from ondam.planner.facts import Facts, Gpu
+from ondam.supervisor.manifest import engine_roots, find_engines
+
 CHECK = ROOT / "tests" / "gpu" / "check.sh"
+
+H200 = Gpu("NVIDIA H200", 139.7, 139.0, "580.95", "9.0", 4917.0)
 
 NAMES = ("duration_predictor", "text_encoder", "vector_estimator", "vocoder")
 
@@ -242,28 +255,64 @@ def test_lost_graphs_and_lost_fp8_differ() -> None:
 
 def test_memory_over_the_plan_and_what_an_engine_hides_differ() -> None:
     # 1.2 GiB are 1,229 MiB; half a GiB over it is allowed.
-    held = {"said_mib": 1700, "counted_mib": 1740, "left_mib": 0}
-    assert memory.judged("speech:cuda", held, 1.2) == []
-    over = {"said_mib": None, "counted_mib": 1742, "left_mib": 0}
-    assert memory.judged("speech:cuda", over, 1.2) == ["speech:cuda: 1742 MiB where the plan counts 1229 MiB"]
-    hidden = {"said_mib": 400, "counted_mib": 500, "left_mib": 300}
-    assert memory.judged("speech:cuda", hidden, None) == [
+    held = {"said_mib": 1700, "counted_mib": 1740, "left_mib": 0, "planned_gib": 1.2}
+    assert memory.judged("speech:cuda", held) == []
+    over = {**held, "said_mib": None, "counted_mib": 1742}
+    assert memory.judged("speech:cuda", over) == ["speech:cuda: 1742 MiB where the plan counts 1229 MiB"]
+    hidden = {"said_mib": 400, "counted_mib": 500, "left_mib": 300, "planned_gib": 1.2}
+    assert memory.judged("speech:cuda", hidden) == [
         "speech:cuda: the engine says 400 MiB, the card 500 MiB",
         "speech:cuda: 300 MiB are not given back",
     ]
 
 
-def test_memory_is_held_against_the_plan_of_the_voice_alone(given: Given) -> None:
+def engine_ran(planned: dict[str, Any] | None = None) -> dict[str, Any]:
     used = {"before": 100, "ready": 900, "asked": 1000, "behind": 100}
-    spoke = {"facts": {"used_mib": used, "report": {"gpu_memory_mib": 880}}}
-    plan = {"tts": {"device": "cuda:0", "memory_gib": 1.2}}
-    earlier = {"facts": {"facts": {"plan_with_standin": plan}}, "speech:cuda": spoke, "speech:cpu": spoke}
-    told = Given(**{**{name: getattr(given, name) for name in Given.__slots__}, "earlier": earlier})
-    found = memory.check(told)
-    assert found.differs == []
-    assert found.facts["engines"] == {
-        "speech:cuda": {"said_mib": 880, "counted_mib": 900, "left_mib": 0},
+    return {"facts": {"used_mib": used, "report": {"gpu_memory_mib": 880}, "planned": planned}}
+
+
+def test_memory_is_held_against_the_plan_of_each_engine_on_a_card(given: Given) -> None:
+    plan = {"device": "cuda:0", "memory_gib": 1.2}
+    earlier = {
+        "facts": {"facts": {"planned": plan}},
+        "speech:cpu": engine_ran(),
+        "speech:cuda": engine_ran(),
+        "language:fp8": engine_ran({"device": "cuda:0", "memory_gib": 0.3}),
     }
+    found = memory.check(replace(given, earlier=earlier))
+    assert found.differs == ["language:fp8: 900 MiB where the plan counts 307 MiB"]
+    row = {"said_mib": 880, "counted_mib": 900, "left_mib": 0}
+    assert found.facts["engines"] == {
+        "speech:cuda": {**row, "planned_gib": 1.2},
+        "language:fp8": {**row, "planned_gib": 0.3},
+    }
+
+
+@pytest.mark.parametrize("plan", [None, {}, {"device": "cpu", "memory_gib": 1.2}])
+def test_an_engine_that_the_plan_puts_on_no_card_differs(given: Given, plan: dict[str, Any] | None) -> None:
+    earlier = {"facts": {"facts": {"planned": plan}}, "speech:cuda": engine_ran()}
+    assert memory.check(replace(given, earlier=earlier)).differs == [
+        "speech:cuda: the plan puts it on no card: its memory can be held against nothing"
+    ]
+
+
+def test_stand_ins_are_planned_onto_a_card_with_the_size_that_they_have(tmp_path: Path) -> None:
+    (tmp_path / "vllm").mkdir()
+    # As the check writes them on the command line: half a GiB of weights, and a quarter of cache.
+    with (tmp_path / "vllm" / "model.safetensors").open("wb") as weights:
+        weights.truncate(2**29)
+    wishes = {
+        "llm.engine": "vllm",
+        "llm.model": str(tmp_path / "vllm"),
+        "engines.vllm.kv_cache_memory_bytes": 2**28,
+    }
+    config = load(tmp_path / "none.toml", laid_over([f"{key}={value}" for key, value in wishes.items()]))
+    engines = find_engines(engine_roots(tmp_path))
+    store = Store(tmp_path)
+    facts_ = Facts(8, 16, "A CPU", frozenset(), 64 * 1024, "linux", "x86_64", (H200,))
+    plan = consider(facts_, config, engines, WantedModels(Catalog.union(engines, []), store), ahead=True)
+    (llm,) = [each for each in plan.launched if each.stage == "llm"]
+    assert (llm.device, llm.memory_gib) == ("cuda:0", 0.5 + 0.25 + EXTRA_UNKNOWN_GIB)
 
 
 def test_the_planners_card_is_held_against_the_drivers_own_tool() -> None:

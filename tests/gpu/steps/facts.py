@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import subprocess
+from collections.abc import Mapping
 from typing import Any
 
 from tests.gpu import card
@@ -28,14 +29,12 @@ def check(given: Given) -> Found:
     found.facts["facts"] = facts = _ondam(given, found, "plan", "--facts")
     found.facts["plan"] = _ondam(given, found, "plan", "--json")
     if "supertonic" in given.models:
-        voice = ("tts.engine=supertonic", f"tts.model={given.models['supertonic']}")
-        settings = [part for each in voice for part in ("--set", each)]
-        found.facts["plan_with_standin"] = _ondam(given, found, "plan", "--json", *settings)
+        found.facts["planned"] = planned(given, found, "tts", "supertonic", {})
     gpus = facts.get("gpus", [])
     print("cards:", ", ".join(f"{gpu['name']} {gpu['vram_gib']} GiB" for gpu in gpus) or "none")
     for stage in ("stt", "llm", "tts"):
-        if planned := found.facts["plan"].get(stage):
-            print(f"{stage}: {planned['engine']} {planned['model']} on {planned['device']}")
+        if one := found.facts["plan"].get(stage):
+            print(f"{stage}: {one['engine']} {one['model']} on {one['device']}")
     if len(gpus) != len(seen["cards"]):
         found.differs.append(f"{len(seen['cards'])} cards in NVML, {len(gpus)} in the facts")
     for gpu in gpus:
@@ -45,6 +44,19 @@ def check(given: Given) -> Found:
         if gpu["free_gib"] > gpu["vram_gib"]:
             found.differs.append(f"{gpu['name']}: more is free than there is")
     return found
+
+
+def planned(
+    given: Given, found: Found, stage: str, engine: str, options: Mapping[str, object]
+) -> dict[str, Any]:
+    """What the plan counts ``engine`` with its stand-in and ``options`` for; {} where it has no place."""
+    if "ondam" not in given.pythons:
+        return {}
+    model = given.models[engine]
+    wishes = [f"{stage}.engine={engine}", f"{stage}.model={model}"]
+    wishes += [f"engines.{engine}.{name}={value}" for name, value in options.items()]
+    plan = _ondam(given, found, "plan", "--json", *(part for each in wishes for part in ("--set", each)))
+    return plan.get(stage) or {}
 
 
 def _ondam(given: Given, found: Found, *words: str) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from tests.gpu import card
 from tests.gpu.engine import chat, manifest, running
 from tests.gpu.step import Found, Given
+from tests.gpu.steps import facts as facts_step
 from tests.gpu.steps.speech import distribution
 
 READY_S = {"fp8": 140.0, "eager": 100.0}
@@ -38,6 +38,9 @@ def check(given: Given, kind: str) -> Found:
         "options": json.dumps(options),
         "cache": str(given.made("vllm-cache")),
     }
+    found = Found()
+    counted_on = {name: options[name] for name in ("context_length", "kv_cache_memory_bytes")}
+    planned = facts_step.planned(given, found, "llm", "vllm", counted_on)
     before = card.used_mib(given)
     with running("vllm", given, READY_S[kind], **values) as engine:
         ready = card.used_mib(given)
@@ -50,14 +53,14 @@ def check(given: Given, kind: str) -> Found:
         "first_token_ms": distribution([first for first, _, _ in answers]),
         "answer_ms": distribution([whole for _, whole, _ in answers]),
         "said": [said for _, _, said in answers],
-        "weights_mib": weights_mib(Path(given.models["vllm"])),
+        "planned": planned,
         "used_mib": {"before": before, "ready": ready, "behind": card.used_mib(given)},
     }
     report = engine.report
     told = {key: report.get(key) for key in ("device", "dtype", "quantization", "cuda_graphs", "graph_mode")}
     print(f"ready after {facts['ready_s']} s; {told}")
     print(f"it says: {facts['said'][0]!r}")
-    return Found(judged(kind, facts) if on_card else [], facts=facts)
+    return Found(found.differs + (judged(kind, facts) if on_card else []), facts=facts)
 
 
 def judged(kind: str, facts: dict[str, Any]) -> list[str]:
@@ -78,8 +81,3 @@ def judged(kind: str, facts: dict[str, Any]) -> list[str]:
     if not all(facts["said"]):
         found.append("an answer was empty")
     return found
-
-
-def weights_mib(model: Path) -> int:
-    """On disk."""
-    return sum(file.stat().st_size for file in model.glob("*.safetensors")) // 2**20

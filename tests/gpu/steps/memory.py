@@ -20,37 +20,40 @@ def check(given: Given) -> Found:
     """From what the steps before have found; nothing is started."""
     if given.rehearsal:
         return Found(skipped="no card: nothing to hold the plan against")
-    plan = given.earlier.get("facts", {}).get("facts", {}).get("plan_with_standin", {})
-    planned = (plan.get("tts") or {}).get("memory_gib") if on_card(plan.get("tts")) else None
-    found = Found(facts={"planned_supertonic_gib": planned, "engines": {}})
+    voice = given.earlier.get("facts", {}).get("facts", {}).get("planned")
+    found = Found(facts={"engines": {}})
     for step, one in given.earlier.items():
         used = one["facts"].get("used_mib")
         if not isinstance(used, dict) or used["before"] is None or step.endswith(":cpu"):
             continue
         said = one["facts"]["report"].get("gpu_memory_mib")
         counted = used.get("asked", used["ready"]) - used["before"]
-        row = {"said_mib": said, "counted_mib": counted, "left_mib": used["behind"] - used["before"]}
+        planned = on_card(voice if step.startswith("speech") else one["facts"].get("planned"))
+        left = used["behind"] - used["before"]
+        row = {"said_mib": said, "counted_mib": counted, "left_mib": left, "planned_gib": planned}
         found.facts["engines"][step] = row
         print(f"{step}: {row}")
-        found.differs.extend(judged(step, row, planned if step.startswith("speech") else None))
+        found.differs.extend(judged(step, row))
     if not found.facts["engines"] and not found.differs:
         return Found(skipped="no engine ran on the card", facts=found.facts)
     return found
 
 
-def on_card(planned: dict[str, Any] | None) -> bool:
-    """Whether the plan put it there."""
-    return bool(planned) and str((planned or {}).get("device")).startswith("cuda")
+def on_card(planned: dict[str, Any] | None) -> float | None:
+    """GiB that the plan counts it for on a card; None where it puts it on none."""
+    return planned["memory_gib"] if planned and str(planned["device"]).startswith("cuda") else None
 
 
-def judged(step: str, row: dict[str, Any], planned_gib: float | None) -> list[str]:
+def judged(step: str, row: dict[str, Any]) -> list[str]:
     """Differences, in sentences."""
     said, counted, found = row["said_mib"], row["counted_mib"], []
     # None: a container whose process ids are not the machine's. The card's own sum stands then.
     if said is not None and abs(said - counted) > max(AT_LEAST_MIB, OF_SAID * said):
         found.append(f"{step}: the engine says {said} MiB, the card {counted} MiB")
-    if planned_gib is not None:
-        share = planned_gib * 1024
+    if row["planned_gib"] is None:
+        found.append(f"{step}: the plan puts it on no card: its memory can be held against nothing")
+    else:
+        share = row["planned_gib"] * 1024
         most = max(said or 0, counted)
         if most > share + max(OVER * share, OVER_MIB):
             found.append(f"{step}: {most} MiB where the plan counts {share:.0f} MiB")
