@@ -6,17 +6,21 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from playwright.async_api import Browser, Page, expect
-from tests.panel.conftest import go, opened
-from tests.unit.control.fake_daemon import FakeDaemon, turn, until
+from tests.panel.conftest import go, opened, serious
+from tests.unit.control import fake_daemon
+from tests.unit.control.fake_daemon import FakeDaemon, engine, turn, until
 
 from ondam.control import wire
 from ondam.control.client import Client
 from ondam.control.server import Server
 from ondam.errors import ControlError
+from ondam.journal.reading import Selection
 from ondam_ui.panel.server import Panel
 
 UNREACHABLE = "not reachable: whether it hears you is not known"
@@ -225,4 +229,74 @@ async def test_a_setting_that_was_changed_elsewhere_is_shown(browser: Browser, s
         daemon.mode = "muted"
         daemon.broadcast.publish({"type": "settings", "keys": ["listen.mode"]})
         await expect(listens).to_have_value("Never")
+        looked.clean()
+
+
+@dataclass
+class Spoken(FakeDaemon):
+    """There are figures of one turn."""
+
+    async def series(self, selection: Selection, window: str) -> wire.Series:
+        answer = await super().series(selection, window)
+        figures = {"n": 1, "p50": 640.0, "p90": 640.0, "p95": 1640.0, "p99": 640.0, "over_budget": 0}
+        stages = dict.fromkeys(turn()["stages_ms"], figures)
+        both = {"first_audio_ms": figures, "answer_ms": figures}
+        one = {"turns": 1, "answered": 1, **both, "stages_ms": stages}
+        kinds = ("settled", "after_idle", "cold")
+        answer["turns"] = 1
+        answer["populations"] = dict.fromkeys(kinds, one)
+        answer["conditions"] = [
+            {"name": name, "turns": 1, "newest": turn()["started_at"]} for name in ("0123", "4567")
+        ]
+        at = turn()["started_at"]
+        answer["buckets"] = [{"at": at, "conditions": "0123", "populations": {"settled": one}}]
+        answer["histogram"] = {"step_ms": 500, "counts": {kind: [0, 1] for kind in kinds}}
+        return answer
+
+
+async def test_numbers_say_what_they_wait_for_and_every_plot_is_a_table_too(
+    browser: Browser, socket: Path
+) -> None:
+    daemon = Spoken(hold=asyncio.Event())
+    async with serving(daemon, socket), panel(socket) as address, opened(browser, address) as (page, looked):
+        await page.evaluate("location.hash = 'numbers'")
+        await expect(page.locator(".page-numbers .busy").first).to_have_text(
+            "Figures are being computed from the journal…"
+        )
+        await expect(page.get_by_label("Period")).to_be_visible()
+        assert daemon.hold is not None
+        daemon.hold.set()
+        values = page.locator(".plot details")
+        await expect(values).to_have_count(9)
+        await values.first.locator("summary").click()
+        assert await values.first.locator("td").all_inner_texts() == ["1,640", "640"]
+        assert await values.last.locator("tbody th").all_text_contents() == ["0–500", "≥ 500"]
+        assert await serious(page) == []
+        looked.clean()
+
+
+async def test_what_is_drawn_anew_keeps_the_focus_and_what_was_opened(browser: Browser, socket: Path) -> None:
+    daemon = Spoken()
+    async with serving(daemon, socket), panel(socket) as address, opened(browser, address) as (page, looked):
+        await go(page, "numbers")
+        told = page.locator(".plot details").first
+        for held in (page.get_by_label("Conditions"), told.locator("summary")):
+            await held.focus()
+            await page.keyboard.press("Enter")
+            asked = len(daemon.asked)
+            daemon.broadcast.publish({"type": "turn", "session": "s", "turn": turn(9)})
+            await until(lambda asked=asked: len(daemon.asked) > asked)  # type: ignore[misc]
+            await expect(held).to_be_focused()
+        await expect(told).to_have_attribute("open", "")
+
+        await go(page, "engines")
+        told = page.locator(".engine details").first
+        await told.locator("summary").focus()
+        await page.keyboard.press("Enter")
+        changed = engine() | {"restarts": 7}
+        with patch.object(fake_daemon, "engine", lambda *_args, **_more: changed):
+            daemon.broadcast.publish({"type": "engine", "engine": changed})
+            await expect(page.locator(".engine dd", has_text="7").first).to_be_visible()
+        await expect(told).to_have_attribute("open", "")
+        await expect(told.locator("summary")).to_be_focused()
         looked.clean()

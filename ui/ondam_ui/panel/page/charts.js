@@ -3,15 +3,17 @@
 import { h, s } from "./dom.js";
 import { day, ms, t } from "./texts.js";
 import { step } from "./waterfall.js";
+import { table } from "./words.js";
 
 const LEFT = 44;
 const BOTTOM = 22;
 const TOP = 8;
 const RIGHT = 8;
 
-/** A figure that is drawn anew when its width changes. `label`: what it shows, for who cannot see it. */
-export function plot(label, height, draw) {
-  const box = h("figure", { class: "plot" });
+/** A figure that is drawn anew when its width changes, and its values in a table: `head` and `rows`. */
+function plot(label, height, { head, rows }, draw) {
+  const box = h("div", {});
+  const told = h("details", {}, h("summary", { "data-key": `values ${label}` }, t("panel_values"), h("span", { class: "hidden" }, `: ${label}`)), table(label, head, rows));
   let width = 0;
   const redraw = () => {
     const found = Math.floor(box.clientWidth);
@@ -20,12 +22,16 @@ export function plot(label, height, draw) {
     box.replaceChildren(s("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label }, draw(width, height)));
   };
   new ResizeObserver(redraw).observe(box);
-  return box;
+  return h("figure", { class: "plot" }, box, told);
 }
 
 /** Lines of a series: `lines` of `{name, kind, values}`, one value (or null) for each of `times` (ms). */
 export function lines(label, height, { from, to, times, lines: found, budget = null, changes = [], small = false }) {
-  return plot(label, height, (width) => {
+  const rows = times.flatMap((at, place) => {
+    const values = found.map((line) => line.values[place]);
+    return values.every((value) => value === null) ? [] : [[day(new Date(at).toISOString()), ...values.map(ms)]];
+  });
+  return plot(label, height, { head: [t("cli_column_time"), ...found.map((line) => `${line.name} (ms)`)], rows }, (width) => {
     const values = found.flatMap((line) => line.values).filter((value) => value !== null);
     const most = 1.08 * Math.max(small ? 20 : 100, ...values, budget && Math.max(...values, 0) > budget / 3 ? budget : 0);
     const left = small ? 38 : LEFT;
@@ -46,9 +52,11 @@ export function lines(label, height, { from, to, times, lines: found, budget = n
 
 /** Counts in steps from 0, the last one open: `counts` of kind to numbers, one upon the other. */
 export function histogram(label, height, { step: width_ms, counts, budget }) {
-  return plot(label, height, (width) => {
-    const kinds = Object.keys(counts);
-    const bins = counts[kinds[0]].length;
+  const kinds = Object.keys(counts);
+  const bins = counts[kinds[0]].length;
+  const range = (bin) => (bin === bins - 1 ? `≥ ${ms(bin * width_ms)}` : `${ms(bin * width_ms)}–${ms((bin + 1) * width_ms)}`);
+  const rows = [...Array(bins).keys()].map((bin) => [range(bin), ...kinds.map((kind) => String(counts[kind][bin]))]);
+  return plot(label, height, { head: ["ms", ...kinds.map((kind) => t(`panel_population_${kind}`))], rows }, (width) => {
     const sums = [...Array(bins)].map((_, bin) => kinds.reduce((sum, kind) => sum + counts[kind][bin], 0));
     const most = 1.05 * Math.max(1, ...sums);
     const wide = (width - LEFT - RIGHT) / bins;
@@ -60,9 +68,7 @@ export function histogram(label, height, { step: width_ms, counts, budget }) {
       for (const kind of kinds) {
         const count = counts[kind][bin];
         if (!count) continue;
-        const from = ms(bin * width_ms);
-        const range = bin === bins - 1 ? `≥ ${from}` : `${from}–${ms((bin + 1) * width_ms)}`;
-        drawn.push(s("rect", { class: `bin ${kind}`, x: LEFT + bin * wide + 0.5, width: Math.max(1, wide - 1), y: y(base + count), height: y(base) - y(base + count) }, s("title", {}, `${range} ms: ${count} (${t(`panel_population_${kind}`)})`)));
+        drawn.push(s("rect", { class: `bin ${kind}`, x: LEFT + bin * wide + 0.5, width: Math.max(1, wide - 1), y: y(base + count), height: y(base) - y(base + count) }, s("title", {}, `${range(bin)} ms: ${count} (${t(`panel_population_${kind}`)})`)));
         base += count;
       }
       if (bin % every === 0) drawn.push(s("text", { class: "tick", x: LEFT + bin * wide, y: height - 6, "text-anchor": "middle" }, bin === bins - 1 ? `${ms(bin * width_ms)}+` : ms(bin * width_ms)));

@@ -28,5 +28,15 @@ export function fill(parent, ...children) {
   parent.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
 }
 
+/** As `fill`, but what had the focus has it again, and what was opened stays so; `data-key` says what is the same. */
+export function refill(parent, ...children) {
+  const held = parent.contains(document.activeElement) ? document.activeElement.closest("[data-key]")?.dataset.key : null;
+  const summaries = () => [...parent.querySelectorAll("summary[data-key]")];
+  const opened = new Map(summaries().map((one) => [one.dataset.key, one.parentElement.open]));
+  fill(parent, ...children);
+  for (const one of summaries()) one.parentElement.open = opened.get(one.dataset.key) ?? one.parentElement.open;
+  if (held) parent.querySelector(`[data-key="${CSS.escape(held)}"]`)?.focus({ preventScroll: true });
+}
+
 let count = 0;
 export const unique = (prefix) => `${prefix}-${++count}`;

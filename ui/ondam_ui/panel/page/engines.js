@@ -1,7 +1,7 @@
 // Each engine: how it is, what was asked for and what it got, its log, and a new start.
 
 import { get, post } from "./api.js";
-import { fill, h, put } from "./dom.js";
+import { fill, h, put, refill } from "./dom.js";
 import { ask, now } from "./live.js";
 import { duration, named, number, t } from "./texts.js";
 import { flat } from "./turns.js";
@@ -83,8 +83,7 @@ function about(name) {
         ...sessions.map(([session, provider]) => [t("panel_provider_of", { session }), provider]),
       ].map(([key, value]) => h("div", {}, h("dt", {}, key), h("dd", {}, String(value)))));
       fill(wrong, engine.faults.length ? faults(engine.faults) : null);
-      const open = beside.querySelector("details")?.open ?? false;
-      fill(beside, requested(engine, open));
+      refill(beside, requested(engine));
     },
   };
 }
@@ -99,7 +98,7 @@ function providers(report) {
 }
 
 /** What the plan asked for beside what the engine says it got; what differs first. */
-function requested(engine, open) {
+function requested(engine) {
   const known = now.status.conditions ?? {};
   const report = engine.report ?? {};
   const differs = Object.values(known.engines ?? {}).find((one) => one.name === engine.name)?.differs ?? [];
@@ -112,7 +111,7 @@ function requested(engine, open) {
     ...flat(report).filter(([key]) => !told.has(key) && !(key in wanted)).map(([key, value]) => [key, "", value]),
   ];
   if (!rows.length) return null;
-  return h("details", { open: open || differs.length > 0 }, h("summary", {}, t("panel_requested_obtained")), table(t("panel_requested_obtained"), ["", t("panel_requested"), t("panel_obtained")], rows));
+  return h("details", { open: differs.length > 0 }, h("summary", { "data-key": "requested" }, t("panel_requested_obtained")), table(t("panel_requested_obtained"), ["", t("panel_requested"), t("panel_obtained")], rows));
 }
 
 const plain = (value) => (value === null || value === undefined ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value));

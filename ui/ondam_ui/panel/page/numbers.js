@@ -2,10 +2,10 @@
 
 import { get } from "./api.js";
 import { histogram, lines } from "./charts.js";
-import { fill, h } from "./dom.js";
+import { fill, h, refill } from "./dom.js";
 import { day, ms, number, t } from "./texts.js";
 import { STAGES } from "./waterfall.js";
-import { busy, card, choice, faults, refusal, table } from "./words.js";
+import { busy, card, choice, faults, offer, refusal, table } from "./words.js";
 
 const KINDS = ["settled", "after_idle", "cold"];
 const WINDOWS = ["24h", "7d", "30d", ""];
@@ -17,10 +17,14 @@ export function numbers(root) {
   let known = null;
   let waiting = null;
   let spoken = 0;
-  const controls = h("div", { class: "bar-of-fields" });
-  const body = h("div", { "aria-busy": "true" }, busy());
-  const judged = h("div", {}, busy());
-  fill(root, controls, body, card(t("panel_findings"), judged));
+  const period = choice(t("panel_period"), WINDOWS.map((one) => [one, t(`panel_period_${one || "all"}`)]), asked.since, (value) => { asked.since = value; load(); });
+  const kinds = choice(t("panel_population"), KINDS.map((one) => [one, t(`panel_population_${one}`)]), "settled", (value) => { asked.kind = value; if (known) draw(); });
+  const plans = choice(t("panel_conditions"), [], "", (value) => { asked.plan = value; load(); judge(); });
+  plans.hidden = true;
+  // They may take a second or two: what is waited for is said meanwhile.
+  const body = h("div", { "aria-busy": "true" }, busy(t("panel_computing")));
+  const judged = h("div", {}, busy(t("panel_computing")));
+  fill(root, h("div", { class: "bar-of-fields" }, period, kinds, plans), body, card(t("panel_findings"), judged));
 
   async function load() {
     clearTimeout(waiting);
@@ -28,6 +32,7 @@ export function numbers(root) {
     try {
       known = await get("series", Object.entries({ since: asked.since, plan: asked.plan }).filter(([, value]) => value));
     } catch (error) {
+      body.removeAttribute("aria-busy");
       fill(body, refusal(error));
       return;
     }
@@ -48,21 +53,16 @@ export function numbers(root) {
     body.removeAttribute("aria-busy");
     // The settled ones count; while there are none, those that there are.
     asked.kind ??= KINDS.find((kind) => known.populations[kind].answered) ?? "settled";
-    fill(
-      controls,
-      choice(t("panel_period"), WINDOWS.map((one) => [one, t(`panel_period_${one || "all"}`)]), asked.since, (value) => { asked.since = value; load(); }),
-      choice(t("panel_population"), KINDS.map((one) => [one, `${t(`panel_population_${one}`)} (${known.populations[one].turns})`]), asked.kind, (value) => { asked.kind = value; draw(); }),
-      known.conditions.length > 1
-        ? choice(t("panel_conditions"), known.conditions.map((one) => [one.name ?? "", `${(one.name ?? "–").slice(0, 8)} · ${day(one.newest)} · ${one.turns}`]), asked.plan || (known.chosen ?? ""), (value) => { asked.plan = value; load(); judge(); })
-        : null
-    );
+    offer(kinds, KINDS.map((one) => [one, `${t(`panel_population_${one}`)} (${known.populations[one].turns})`]), asked.kind);
+    offer(plans, known.conditions.map((one) => [one.name ?? "", `${(one.name ?? "–").slice(0, 8)} · ${day(one.newest)} · ${one.turns}`]), asked.plan || (known.chosen ?? ""));
+    plans.hidden = known.conditions.length < 2;
     if (!known.turns) {
       fill(body, h("section", { class: "card" }, h("h2", { class: "hidden" }, t("panel_page_numbers")), h("p", {}, t("cli_no_turns"))));
       return;
     }
     const whole = known.populations[asked.kind];
     const first = whole.first_audio_ms;
-    fill(
+    refill(
       body,
       card(
         t("panel_first_audio_over_time"),

@@ -1,7 +1,7 @@
 // What is safe to change while it runs; the daemon's own schema says what is there and what is allowed.
 
 import { get, post } from "./api.js";
-import { fill, h } from "./dom.js";
+import { fill, h, refill } from "./dom.js";
 import { language, t } from "./texts.js";
 import { busy, card, choice, refusal } from "./words.js";
 
@@ -39,7 +39,7 @@ export function settings(root) {
   }
 
   function shownDevices(found) {
-    fill(devices, Object.entries({ microphone: found.microphones, speaker: found.speakers }).map(([which, choices]) => {
+    refill(devices, Object.entries({ microphone: found.microphones, speaker: found.speakers }).map(([which, choices]) => {
       const chosen = choices.find((one) => one.chosen)?.name ?? DEFAULT;
       const options = choices.map((one) => [one.name, one.label + (one.default ? ` (${t("panel_system_default")})` : "") + (one.present === false && one.name !== "none" ? ` (${t("cli_device_missing")})` : "")]);
       return choice(t(`cli_${which}`), [[DEFAULT, t("panel_default_device")], ...options], chosen, (value) =>
@@ -48,9 +48,7 @@ export function settings(root) {
   }
 
   function shownSettings(found) {
-    const held = document.activeElement?.dataset?.key;
-    fill(list, found.settings.filter((one) => !DEVICES.includes(one.key)).map((one) => field(one)));
-    if (held) list.querySelector(`[data-key="${CSS.escape(held)}"]`)?.focus();
+    refill(list, found.settings.filter((one) => !DEVICES.includes(one.key)).map((one) => field(one)));
   }
 
   function set(key, value) {

@@ -1,7 +1,7 @@
 // The last turns, each as its bars on a common scale; one of them closer.
 
 import { get } from "./api.js";
-import { fill, h, put } from "./dom.js";
+import { fill, h, put, refill } from "./dom.js";
 import { now } from "./live.js";
 import { budgetOf } from "./now.js";
 import { clock, day, ms, named, number, t } from "./texts.js";
@@ -42,10 +42,8 @@ export function turns(root) {
   function draw() {
     const budget = budgetOf(now.status);
     const most = 1.04 * Math.max(400, budget ?? 0, ...known.map((turn) => turn.first_audio_ms ?? 0));
-    const held = document.activeElement?.closest?.("[data-key]")?.dataset.key;
-    fill(list, known.length ? known.map((turn) => one(turn, most, budget)) : h("li", { class: "empty" }, t("cli_no_turns")));
+    refill(list, known.length ? known.map((turn) => one(turn, most, budget)) : h("li", { class: "empty" }, t("cli_no_turns")));
     axis(scale, most);
-    if (held) list.querySelector(`[data-key="${CSS.escape(held)}"]`)?.focus();
     if (open) look(open, false);
   }
 

@@ -1,7 +1,7 @@
 // Small parts that several pages are made of.
 
 import { Refused } from "./api.js";
-import { h } from "./dom.js";
+import { h, put } from "./dom.js";
 import { t } from "./texts.js";
 
 /** A part of a page under a heading. */
@@ -47,7 +47,7 @@ export function faults(found) {
 export function table(caption, head, rows, attributes = {}) {
   return h(
     "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": caption, "data-key": caption },
     h(
       "table",
       attributes,
@@ -68,4 +68,16 @@ export function choice(label, options, chosen, changed, attributes = {}) {
   return h("label", { class: "field" }, h("span", {}, label), select);
 }
 
-export const busy = () => h("p", { class: "busy" }, t("panel_loading"));
+/** Other options of a choice that is there: an open list, and the focus, stay where they are. */
+export function offer(field, options, chosen) {
+  const select = field.querySelector("select");
+  for (const [place, [value, text]] of options.entries()) {
+    const option = select.options[place] ?? select.appendChild(h("option", {}));
+    option.value = value;
+    put(option, text);
+  }
+  select.options.length = options.length;
+  select.value = chosen;
+}
+
+export const busy = (text = t("panel_loading")) => h("p", { class: "busy" }, text);
