@@ -200,7 +200,8 @@ class Search:
             cache = self.cache(manifest)
         if manifest.stage == "llm":
             tokens = _number(options, ("context_length", "max_model_len"), self.settings.context_tokens)
-            sessions = _number(options, ("parallel", "max_num_seqs"), self.settings.sessions)
+            if not manifest.needs.one_at_a_time:
+                sessions = _number(options, ("parallel", "max_num_seqs"), self.settings.sessions)
             size = _number(options, (CACHE_BYTES,), 0)
         extra = extra_of(self.measured, manifest.name, card.id, kind)
         if extra is None and kind == "cpu":

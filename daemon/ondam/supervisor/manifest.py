@@ -27,6 +27,8 @@ class Launch(Table):
     """One job in a process of its own, stdin to stdout, for ``ondam bench --cold``; see docs/engines.md."""
     warm: list[str] = pydantic.Field(default=[])
     """What is computed once for this machine, for ``ondam engines warm``; see docs/engines.md."""
+    warmed: list[str] = pydantic.Field(default=[])
+    """Whether that is made, for ``ondam doctor``; see docs/engines.md."""
     network: Literal["none", "loopback"] = "none"
     """What it is let have: no network at all, or a loopback between its own processes."""
     env: dict[str, str] = pydantic.Field(default={})
@@ -83,6 +85,8 @@ class Needs(Table):
     """Lowest major version of NVIDIA's driver, where ``environment.drivers`` does not say."""
     several_cards: bool = False
     """Whether one model can lie over several cards; its device is then ``cuda`` without a number."""
+    one_at_a_time: bool = False
+    """Whether it holds one conversation, however many come side by side: memory is counted for one."""
     spills: bool = False
     """Whether experts that do not fit on the card can lie in the main memory."""
     memory_mib: int

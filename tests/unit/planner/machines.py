@@ -81,7 +81,7 @@ WHISPER = embedded("whisper-base", "stt", 148_000_000, "ko", "en")
 SMOLLM = embedded("smollm2-135m-instruct", "llm", 98_000_000, "en", entry="m.gguf")
 JOE = embedded("joe", "tts", 63_000_000, "en", entry="m.onnx")
 
-LLAMA = {"context_length": 4096, "parallel": 2, "cache_type": "f16"}
+LLAMA = {"context_length": 4096, "cache_type": "f16"}
 
 ENGINES = {
     found.name: found
@@ -95,7 +95,7 @@ ENGINES = {
             locks=("cpu", "cu12"),
             options={"compute_type": "int8"},
         ),
-        engine("llama_server", "llm", ["cpu"], 520, [SMOLLM, *models("llama_server")], options=LLAMA),
+        engine("llama_server", "llm", ["cpu"], 520, [SMOLLM, *models("llama_server")], options={**LLAMA, "parallel": 2}),
         engine(
             "llama_cpp",
             "llm",
@@ -104,6 +104,7 @@ ENGINES = {
             [],
             options={**LLAMA, "gpu_layers": -1},
             several_cards=True,
+            one_at_a_time=True,
             spills=True,
         ),
         engine(

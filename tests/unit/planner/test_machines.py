@@ -1,15 +1,16 @@
 """Machines that are not here, each with what it gets and the sum behind it, worked out by hand.
 
-Needs, in GiB: weights (parameters × bytes) + keys and values of 2 × 4096 tokens + state + workspace.
+Needs, in GiB: weights (parameters × bytes) + keys and values of 4096 tokens + state + workspace; in vLLM of
+2 × 4096 tokens, llama.cpp holds one conversation.
 
     whisper-large-v3-turbo    0.809 × 2   = 1.51              + 1.00          =  2.51
     qwen3-asr-1.7b             2.35 × 2   = 4.38 + 0.11       + 1.20          =  5.69
     supertonic-3                0.1 × 4   = 0.38              + 1.20          =  1.58
-    qwen3-4b-q4_k_m            4.02 × 0.6 = 2.25 + 1.13       + 0.80          =  4.18
-    qwen3-8b-q4_k_m            8.19 × 0.6 = 4.58 + 1.13       + 0.80          =  6.51
-    qwen3-14b-q4_k_m          14.77 × 0.6 = 8.26 + 1.25       + 0.80          = 10.31
-    qwen3.5-27b-q4_k_m           27 × 0.6 = 15.09 + 0.50 + 0.29 + 1.00        = 16.88
-    qwen3.5-35b-a3b-q4_k_m       35 × 0.6 = 19.56 + 0.16 + 0.12 + 0.80        = 20.64
+    qwen3-4b-q4_k_m            4.02 × 0.6 = 2.25 + 0.57       + 0.80          =  3.62
+    qwen3-8b-q4_k_m            8.19 × 0.6 = 4.58 + 0.57       + 0.80          =  5.95
+    qwen3-14b-q4_k_m          14.77 × 0.6 = 8.26 + 0.63       + 0.80          =  9.69
+    qwen3.5-27b-q4_k_m           27 × 0.6 = 15.09 + 0.25 + 0.15 + 1.00        = 16.49
+    qwen3.5-35b-a3b-q4_k_m       35 × 0.6 = 19.56 + 0.08 + 0.06 + 0.80        = 20.50
     qwen3.5-35b-a3b-fp8          35 × 1   = 32.60 + 0.08 + 0.49 + 4.00        = 37.17
 
 The last has keys and values in FP8: 20,480 / 2 bytes × 8192 tokens = 0.08; its state is 2 × 248 MiB = 0.49.
@@ -42,11 +43,11 @@ VOICE = ("supertonic", "supertonic-3", "cuda:0", 1.58)
 QUIET_VOICE = ("supertonic", "supertonic-3", "cpu", 0.68)
 ESPEAK = ("espeak", "espeak", "cpu", 0.06)
 Q4 = {
-    "4b": ("llama_cpp", "qwen3-4b-q4_k_m", "cuda:0", 4.18),
-    "8b": ("llama_cpp", "qwen3-8b-q4_k_m", "cuda:0", 6.51),
-    "14b": ("llama_cpp", "qwen3-14b-q4_k_m", "cuda:0", 10.31),
-    "27b": ("llama_cpp", "qwen3.5-27b-q4_k_m", "cuda:0", 16.88),
-    "35b": ("llama_cpp", "qwen3.5-35b-a3b-q4_k_m", "cuda:0", 20.64),
+    "4b": ("llama_cpp", "qwen3-4b-q4_k_m", "cuda:0", 3.62),
+    "8b": ("llama_cpp", "qwen3-8b-q4_k_m", "cuda:0", 5.95),
+    "14b": ("llama_cpp", "qwen3-14b-q4_k_m", "cuda:0", 9.69),
+    "27b": ("llama_cpp", "qwen3.5-27b-q4_k_m", "cuda:0", 16.49),
+    "35b": ("llama_cpp", "qwen3.5-35b-a3b-q4_k_m", "cuda:0", 20.50),
 }
 FP8 = ("vllm", "qwen3.5-35b-a3b-fp8", "cuda:0", 37.60)
 
@@ -58,21 +59,23 @@ MACHINES: dict[str, tuple[Facts, Row, Row, Row]] = {
     "a laptop without a GPU": (machine(ram=16, on_battery=True), BASE, SMOLLM, ESPEAK),
     "an ARM board": (machine(ram=8, arch="aarch64"), BASE, SMOLLM, ESPEAK),
     "a tiny board of 4 GB": (machine(ram=4, arch="aarch64"), BASE, SMOLLM, ESPEAK),
-    # 3.7: the smallest language model takes 4.18.
-    "4 GB": (machine(gpu(4)), BASE, SMOLLM, VOICE),
-    # 5.7: 4.18 alone; with the recognizer 6.69.
-    "6 GB": (machine(gpu(6)), BASE, Q4["4b"], QUIET_VOICE),
-    # 7.7: 2.51 + 4.18 = 6.69, leaves 1.01; with 8B 9.02.
+    # 3.2: the smallest language model takes 3.62.
+    "3.5 GB": (machine(gpu(3.5)), BASE, SMOLLM, VOICE),
+    # 3.7: 3.62 alone.
+    "4 GB": (machine(gpu(4)), BASE, Q4["4b"], QUIET_VOICE),
+    # 5.7: 3.62 alone, leaves 2.08; with the recognizer 6.13.
+    "6 GB": (machine(gpu(6)), BASE, Q4["4b"], VOICE),
+    # 7.7: 2.51 + 3.62 = 6.13, leaves 1.57, and the voice takes 1.58; with 8B 8.46.
     "8 GB": (machine(gpu(8)), TURBO, Q4["4b"], QUIET_VOICE),
-    # 11.7: 2.51 + 6.51 + 1.58 = 10.6; with 14B 12.82.
+    # 11.7: 2.51 + 5.95 + 1.58 = 10.04; with 14B 12.2.
     "12 GB": (machine(gpu(12)), TURBO, Q4["8b"], VOICE),
-    # 15.7: 2.51 + 10.31 + 1.58 = 14.4; with 27B 19.39.
+    # 15.7: 2.51 + 9.69 + 1.58 = 13.78; with 27B 19.0.
     "16 GB": (machine(gpu(16)), TURBO, Q4["14b"], VOICE),
-    # 19.7: 2.51 + 16.88 = 19.39.
+    # 19.7: 2.51 + 16.49 = 19.0, leaves 0.7.
     "20 GB": (machine(gpu(20)), TURBO, Q4["27b"], QUIET_VOICE),
-    # 23.7: 2.51 + 20.64 = 23.15.
+    # 23.7: 2.51 + 20.50 = 23.01, leaves 0.69.
     "24 GB": (machine(gpu(24)), TURBO, Q4["35b"], QUIET_VOICE),
-    # 31.7: 5.69 + 20.64 + 1.58 = 27.91; with FP8 42.86.
+    # 31.7: 5.69 + 20.50 + 1.58 = 27.77; with FP8 42.86.
     "32 GB": (machine(gpu(32)), ASR, Q4["35b"], VOICE),
     # 39.7, and no FP8 on Ampere.
     "40 GB of Ampere": (machine(gpu(40, capability="8.0")), ASR, Q4["35b"], VOICE),
@@ -86,7 +89,7 @@ MACHINES: dict[str, tuple[Facts, Row, Row, Row]] = {
         FP8,
         QUIET_VOICE,
     ),
-    # 80 − 52 − 0.3 = 27.7: not 5.69 + 20.64 + 1.58 = 27.91.
+    # 80 − 52 − 0.3 = 27.7: not 5.69 + 20.50 + 1.58 = 27.77.
     "80 GB with 52 GB of neighbours": (machine(gpu(80, free_gib=28)), ASR, Q4["35b"], QUIET_VOICE),
     "an H200": (machine(gpu(140.4, capability="9.0", bandwidth_gb_s=4800)), ASR, FP8, VOICE),
     # 570: vLLM and the voice's TensorRT need 580. The recognizer has a set for CUDA 12.8.
@@ -94,25 +97,25 @@ MACHINES: dict[str, tuple[Facts, Row, Row, Row]] = {
     # 550: of the recognizers the one with a set for CUDA 12.
     "80 GB with driver 550": (machine(gpu(80, "550.54")), TURBO, Q4["35b"], QUIET_VOICE),
     "80 GB with driver 470": (machine(gpu(80, "470.1")), BASE, SMOLLM, QUIET_VOICE),
-    # 7.7 + 7.7: the recognizer on one, 14B over both: 10.31 + 0.5 of 12.89; 27B takes 17.38.
+    # 7.7 + 7.7: the recognizer on one, 14B over both: 9.69 + 0.5 of 12.89; 27B takes 16.99.
     "2 × 8 GB of Turing": (
         machine(gpu(8, **TURING), gpu(8, **TURING)),
         TURBO,
-        ("llama_cpp", "qwen3-14b-q4_k_m", "cuda", 10.81),
+        ("llama_cpp", "qwen3-14b-q4_k_m", "cuda", 10.19),
         QUIET_VOICE,
     ),
-    # 24 × 2/3 − 0.3 = 15.7: 14B takes 10.31, but at 100 GB/s gives 7.9 tokens a second; 8B gives 14.2.
+    # 24 × 2/3 − 0.3 = 15.7: 14B takes 9.69, but at 100 GB/s gives 7.9 tokens a second; 8B gives 14.2.
     "a Mac of 24 GB": (
         machine(ram=24, os="darwin", arch="arm64", unified_memory=True, memory_gb_s=100),
         BASE,
-        ("llama_cpp", "qwen3-8b-q4_k_m", "metal", 6.51),
+        ("llama_cpp", "qwen3-8b-q4_k_m", "metal", 5.95),
         QUIET_VOICE,
     ),
     # 36 × 2/3 − 0.3 = 23.7: the mixture of experts reads 1.8 GB a token.
     "a Mac of 36 GB": (
         machine(ram=36, os="darwin", arch="arm64", unified_memory=True, memory_gb_s=150),
         BASE,
-        ("llama_cpp", "qwen3.5-35b-a3b-q4_k_m", "metal", 20.64),
+        ("llama_cpp", "qwen3.5-35b-a3b-q4_k_m", "metal", 20.50),
         QUIET_VOICE,
     ),
 }
@@ -268,10 +271,10 @@ def test_keys_and_values_are_in_fp8_where_the_card_has_it_and_the_user_says_noth
 
 
 def test_a_longer_conversation_takes_more() -> None:
-    # 147,456 bytes × 16,384 × 2 = 4.5 GiB instead of 1.125: 2.25 + 4.5 + 0.8 = 7.55 does not fit beside 2.51.
+    # 147,456 bytes × 16,384 = 2.25 GiB instead of 0.5625: 2.25 + 2.25 + 0.8 = 5.3 does not fit beside 2.51.
     longer = {"llama_cpp": {"context_length": 16384}}
     made = plan(machine(gpu(8)), llm={"engine": "llama_cpp"}, engines=longer)
-    assert (first(made, "llm").model, first(made, "llm").memory_gib) == ("qwen3-4b-q4_k_m", 7.55)
+    assert (first(made, "llm").model, first(made, "llm").memory_gib) == ("qwen3-4b-q4_k_m", 5.3)
     assert row(first(made, "stt")) == BASE
 
 
@@ -279,7 +282,7 @@ def test_experts_are_spilled_only_when_asked_for_and_said_by_bandwidth() -> None
     facts = machine(gpu(12, bandwidth_gb_s=450), ram=64, memory_gb_s=60)
     assert first(plan(facts), "llm").model == "qwen3-8b-q4_k_m"
     llm = first(plan(facts, llm={"model": "qwen3.5-35b-a3b-q4_k_m"}), "llm")
-    assert (llm.engine, llm.device, llm.memory_gib) == ("llama_cpp", "cuda:0", 20.64)
+    assert (llm.engine, llm.device, llm.memory_gib) == ("llama_cpp", "cuda:0", 20.5)
     assert llm.need is not None and llm.need.gib <= 11.7
     assert any(reason.code == "plan_spilled" for reason in llm.reasons)
     assert 0 < llm.options["gpu_layers"] < 40
@@ -397,8 +400,8 @@ NAMED = {
 @pytest.mark.parametrize(
     ("asked", "stage", "wanted"),
     [
-        # 4 + 144 KiB × 8192 = 1.13 + 1
-        ({"llm": {"model": "/m/own.gguf"}}, "llm", ("llama_cpp", "/m/own.gguf", "cuda:0", 6.13)),
+        # 4 + 144 KiB × 4096 = 0.57 + 1
+        ({"llm": {"model": "/m/own.gguf"}}, "llm", ("llama_cpp", "/m/own.gguf", "cuda:0", 5.57)),
         # 4 + 0.57 (FP8) + 0.43 + 1
         (
             {"llm": {"engine": "vllm", "model": "/m/checkpoint"}},
@@ -427,9 +430,9 @@ def test_what_is_named_by_where_it_lies_goes_onto_the_card(
 def test_what_is_named_by_where_it_lies_and_does_not_fit_is_refused_with_its_sum() -> None:
     shelf = Shelf()
     shelf.files = NAMED
-    made = plan(machine(gpu(6)), shelf=shelf, llm={"model": "/m/own.gguf"})
+    made = plan(machine(gpu(5)), shelf=shelf, llm={"model": "/m/own.gguf"})
     assert missing(made) == ["llm"]
-    assert "= 6.13 GiB; there is card 6.00" in str(refused(made, "/m/own.gguf").reason)
+    assert "= 5.57 GiB; there is card 5.00" in str(refused(made, "/m/own.gguf").reason)
 
 
 @pytest.mark.parametrize(
@@ -480,10 +483,10 @@ def test_where_card_and_machine_share_one_memory_it_is_promised_once() -> None:
     made = plan(machine(ram=36, **mac))
     assert sum(engine.memory_gib for engine in made.launched) <= 35.5
     # Of 26 GiB 17.03 are the GPU's. Beside them are 25.5 − 17.03 = 8.47, less three programs
-    # (2 × 1.95 + 0.51) 4.05, enough for the other 3.61 of 20.64.
-    # Of 24: 15.7, and 23.5 − 15.7 − 4.42 = 3.38 for the other 4.94.
+    # (2 × 1.95 + 0.51) 4.05, enough for the other 3.47 of 20.50.
+    # Of 24: 15.7, and 23.5 − 15.7 − 4.42 = 3.38 for the other 4.80.
     named: dict[str, Any] = {"llm": {"model": "qwen3.5-35b-a3b-q4_k_m"}}
-    assert first(plan(machine(ram=26, **mac), **named), "llm").memory_gib == 20.64
+    assert first(plan(machine(ram=26, **mac), **named), "llm").memory_gib == 20.5
     assert missing(plan(machine(ram=24, **mac), **named)) == ["llm"]
 
 
@@ -491,20 +494,20 @@ def test_what_is_kept_free_of_the_main_memory_is_kept_free_by_apples_gpu_too() -
     # 24 − 16 − 0.3 = 7.7, where two thirds would be 16.
     mac = machine(ram=24, os="darwin", arch="arm64", unified_memory=True)
     made = plan(mac, plan={"memory_reserve_gib": 16.0})
-    assert row(first(made, "llm")) == ("llama_cpp", "qwen3-8b-q4_k_m", "metal", 6.51)
+    assert row(first(made, "llm")) == ("llama_cpp", "qwen3-8b-q4_k_m", "metal", 5.95)
 
 
 def test_a_memory_that_is_shared_holds_the_processors_engines_beside_the_cards() -> None:
-    # 8 − 1.5 = 6.5 for the card; 4.18 there leave 3.32 of the memory's 7.5 to 0.32 + 0.68 + 0.06.
+    # 8 − 1.5 = 6.5 for the card; 3.62 there leave 3.88 of the memory's 7.5 to 0.32 + 0.68 + 0.06.
     shared = machine(gpu(8), ram=8, unified_memory=True)
     made = plan(shared, plan={"memory_reserve_gib": 0.5})
     assert sum(engine.memory_gib for engine in made.launched) <= 7.5
-    # With 2.4 kept free: 4.6 for the card and 5.6 in all; 4.18 + 0.32 (its program) + 0.32 + 0.68 + 0.06
-    # = 5.56. With 2.6, even without the last-resort voice 5.50 of 5.4: so the language model is that of the
+    # With 3.0 kept free: 4.0 for the card and 5.0 in all; 3.62 + 0.32 (its program) + 0.32 + 0.68 + 0.06
+    # = 5.00. With 3.1, even without the last-resort voice 4.94 of 4.9: so the language model is that of the
     # processor, 0.51.
-    made = plan(shared, plan={"memory_reserve_gib": 2.4})
+    made = plan(shared, plan={"memory_reserve_gib": 3.0})
     assert (first(made, "llm").device, missing(made)) == ("cuda:0", [])
-    made = plan(shared, plan={"memory_reserve_gib": 2.6})
+    made = plan(shared, plan={"memory_reserve_gib": 3.1})
     assert (first(made, "llm").device, missing(made)) == ("cpu", [])
 
 
@@ -521,10 +524,10 @@ def test_sixty_four_cards_are_planned_as_one_card_is_where_one_is_enough() -> No
 
 
 def test_two_cards_that_are_alike_are_two() -> None:
-    # 7.7 each: the recognizer on one, 8B (6.51) on the other.
+    # 7.7 each: the recognizer on one, 14B over both (9.69 + 0.5).
     twice = [gpu(8, capability="8.0")] * 2
     made = plan(machine(*twice))
-    assert first(made, "llm").device == "cuda" and first(made, "llm").memory_gib == 10.81
+    assert first(made, "llm").device == "cuda" and first(made, "llm").memory_gib == 10.19
 
 
 def test_the_card_can_be_left_alone() -> None:
@@ -577,9 +580,9 @@ def test_the_main_memory_must_hold_the_programs_of_what_is_on_a_card() -> None:
 
 
 def test_what_was_measured_takes_the_place_of_the_estimate() -> None:
-    measured = {"llama_cpp/qwen3-14b-q4_k_m/cuda/extra": 3.99}
+    measured = {"llama_cpp/qwen3-14b-q4_k_m/cuda/extra": 4.61}
     made = consider(machine(gpu(16)), config(), ENGINES, Shelf(), ahead=True, measured=measured)
-    # 8.26 + 1.25 + 3.99 + 0.1 + 2.51 + 0.3 = 16.41; 9 × 1 = 8.39 + 0.13 + 0.39 + 2.50 = 11.41 fits.
+    # 8.26 + 0.63 + 4.61 + 0.1 + 2.51 + 0.3 = 16.41; 9 × 1 = 8.39 + 0.13 + 0.39 + 2.50 = 11.41 fits.
     assert first(made, "llm").model == "qwen3.5-9b-fp8"
     assert refused(made, "qwen3-14b-q4_k_m").need is not None
     assert "13.60 GiB" in str(refused(made, "qwen3-14b-q4_k_m").reason)
@@ -595,7 +598,7 @@ def test_a_card_that_others_have_filled_is_told_by_its_sum() -> None:
     made = plan(machine(gpu(24, free_gib=0.1)))
     assert row(first(made, "llm")) == SMOLLM
     assert (
-        "there is card 24.00 − other programs 23.90 − kept free 0.30 = -0.20 GiB: 4.38 GiB too little"
+        "there is card 24.00 − other programs 23.90 − kept free 0.30 = -0.20 GiB: 3.82 GiB too little"
         in str(refused(made, "qwen3-4b-q4_k_m").reason)
     )
 
@@ -611,9 +614,9 @@ def test_an_imported_model_is_put_where_its_file_fits() -> None:
         "entry": "own.gguf",
     }
     shelf = Shelf(ModelCard.model_validate(own))
-    # 5 + 144 KiB × 8192 = 1.13 + 1
+    # 5 + 144 KiB × 4096 = 0.57 + 1
     llm = first(plan(machine(gpu(12)), shelf=shelf, llm={"model": "own"}), "llm")
-    assert row(llm) == ("llama_cpp", "own", "cuda:0", 7.13)
+    assert row(llm) == ("llama_cpp", "own", "cuda:0", 6.57)
     assert row(first(plan(machine(), shelf=shelf, llm={"model": "own"}), "llm"))[:3] == (
         "llama_server",
         "own",
