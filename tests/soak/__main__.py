@@ -27,7 +27,7 @@ from tests.fakes.engine.staffed import ENGINES, SETTINGS, staffed
 from tests.scenarios.house import House
 from tests.soak.course import course
 from tests.soak.inject import Victim
-from tests.soak.soak import Soak, grows
+from tests.soak.soak import Soak, grows, tracebacks
 from tests.sound.rig import PROGRAMS, SoundRig
 
 from ondam.dialog.actions import Outcome
@@ -97,6 +97,7 @@ async def soak(turns: int, real: int, faults: int, seed: int, *, sound: bool = T
     return {
         "turns": sum(part["turns"] for part in parts),
         "faults": sum(part["faults"] for part in parts),
+        "not_made": sum(sum(part["not_made"].values()) for part in parts),
         "broken": broken,
         **{part["name"]: part for part in parts},
     }
@@ -139,9 +140,9 @@ async def one(name: str, home: Path, turns: int, faults: int, seed: int, sound: 
         broken += [f"{name}: orphan {process.pid}" for process in house.family()]
         broken += [f"silent: {line}" for line in run.unexplained]
         broken += [f"{name}: grew: {line}" for line in grows(report)]
-        report["tracebacks"] = house.log.read_text("utf-8", "replace").count(
-            "Traceback (most recent call last)"
-        )
+        told = tracebacks(house.log.read_text("utf-8", "replace"))
+        report["tracebacks"] = len(told)
+        broken += [f"{name}: traceback: {line}" for line in told]
         return {
             "name": name,
             **report,
@@ -200,7 +201,9 @@ def virtual_sound(folder: Path, wanted: bool) -> Iterator[SoundRig | None]:
 
 def summary(result: dict[str, Any]) -> Iterator[str]:
     """A few lines for a person."""
-    counts = f"{result['turns']} turns, {result['faults']} faults"
+    counts = (
+        f"{result['turns']} turns, {result['faults']} faults ({result['not_made']} found nothing to befall)"
+    )
     yield f"{counts}, seed {result['seed']}, {result['minutes']} min"
     for name in ("stub", "real"):
         if (part := result.get(name)) is None:

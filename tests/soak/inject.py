@@ -31,7 +31,14 @@ DEVICE_BACK_S = 4.0
 CALLERS_AGAIN_S = 1.5
 """A daemon that was out of descriptors takes callers again within this: asyncio rests for a second."""
 
+ALIVE_WITHIN_S = 10.0
+"""An engine that another fault ended has a process again within this, mostly."""
+
 GARBAGE = random.Random(3).randbytes(20_000)
+
+
+class NotMadeError(Exception):
+    """There was nothing that the fault could befall."""
 
 
 @dataclass
@@ -49,23 +56,35 @@ class Victim:
     device_gone_until: float = 0.0
     """Likewise: until then it is no wonder that nothing is heard."""
     injected: dict[str, int] = field(default_factory=dict)
+    not_made: dict[str, int] = field(default_factory=dict)
+    """Faults that found nothing to befall: an engine without a process, a journal that was not there."""
     _sound: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def befall(self, fault: Fault) -> None:
-        """Do it, for as long as it lasts. One sound server has one fault at a time."""
+    async def befall(self, fault: Fault) -> bool:
+        """Do it, for as long as it lasts; whether it was done. One sound server has one fault at a time."""
+        count = self.injected
         async with self._sound if fault.kind in SOUND_FAULTS else nullcontext():
-            await INJECTORS[fault.kind](self, fault)
-        self.injected[fault.kind] = self.injected.get(fault.kind, 0) + 1
+            try:
+                await INJECTORS[fault.kind](self, fault)
+            except NotMadeError:
+                count = self.not_made
+        count[fault.kind] = count.get(fault.kind, 0) + 1
+        return count is self.injected
 
-    async def pid(self, stage: Stage) -> int | None:
-        """The process that serves ``stage`` now."""
-        for _ in range(50):  # it may have no descriptor left for us
-            with suppress(OndamError):
+    async def signal(self, stage: Stage, number: signal.Signals) -> int:
+        """Send it to the process that serves ``stage``, and return its id. Raises NotMadeError."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + ALIVE_WITHIN_S
+        while loop.time() < end:  # it may be started again, or the daemon have no descriptor left for us
+            with suppress(OndamError, ProcessLookupError):
                 async with self.house.client() as client:
-                    status = await client.status()
-                return next((e["pid"] for e in status["engines"] if e["name"] == self.stages[stage]), None)
+                    engines = (await client.status())["engines"]
+                pid = next((e["pid"] for e in engines if e["name"] == self.stages[stage]), None)
+                if pid is not None:
+                    os.kill(pid, number)
+                    return pid
             await asyncio.sleep(0.1)
-        return None
+        raise NotMadeError
 
     def hindered(self, lasts_s: float) -> None:
         now = asyncio.get_running_loop().time()
@@ -78,22 +97,19 @@ class Victim:
 
 def _signals(number: signal.Signals) -> Injector:
     async def inject(victim: Victim, fault: Fault) -> None:
-        if (pid := await victim.pid(fault.stage)) is not None:
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
+        await victim.signal(fault.stage, number)
 
     return inject
 
 
 async def _pause(victim: Victim, fault: Fault) -> None:
     """Slow for a moment: stopped and continued."""
-    if (pid := await victim.pid(fault.stage)) is not None:
+    pid = await victim.signal(fault.stage, signal.SIGSTOP)
+    try:
+        await asyncio.sleep(min(fault.lasts_s, 0.8))
+    finally:
         with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
-            try:
-                await asyncio.sleep(min(fault.lasts_s, 0.8))
-            finally:
-                os.kill(pid, signal.SIGCONT)
+            os.kill(pid, signal.SIGCONT)
 
 
 async def _engine_garbage(victim: Victim, fault: Fault) -> None:
@@ -108,11 +124,16 @@ async def _control_garbage(victim: Victim, fault: Fault) -> None:
 
 
 def _talk(path: Path) -> None:
-    with closing(socket.socket(socket.AF_UNIX)) as line, suppress(OSError):
+    """Raises NotMadeError where nobody answers at that socket."""
+    with closing(socket.socket(socket.AF_UNIX)) as line:
         line.settimeout(0.5)
-        line.connect(str(path))
-        line.sendall(GARBAGE)
-        line.recv(4096)
+        try:
+            line.connect(str(path))
+        except OSError as error:
+            raise NotMadeError from error
+        with suppress(OSError):
+            line.sendall(GARBAGE)
+            line.recv(4096)
 
 
 async def _crowd(victim: Victim, fault: Fault) -> None:
@@ -160,9 +181,12 @@ async def _descriptors(victim: Victim, fault: Fault) -> None:
 async def _journal_locked(victim: Victim, fault: Fault) -> None:
     """Somebody else writes into the journal and does not finish."""
     if not victim.house.places.journal.exists():
-        return
-    with closing(sqlite3.connect(victim.house.places.journal, timeout=1.0)) as other, suppress(sqlite3.Error):
-        other.execute("BEGIN IMMEDIATE")
+        raise NotMadeError
+    with closing(sqlite3.connect(victim.house.places.journal, timeout=1.0)) as other:
+        try:
+            other.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise NotMadeError from error
         await asyncio.sleep(fault.lasts_s)
         other.rollback()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from tests.soak.course import ALONE, Fault, Planned, rounds
 from tests.soak.growth import growth, over
 from tests.soak.inject import Victim
 from tests.soak.readings import Readings
-from tests.soak.verdict import verdict
+from tests.soak.verdict import verdict, verdict_of_error
 
 from ondam.audio import resampled
 from ondam.control import wire
@@ -83,6 +84,8 @@ TURNED_AWAY = frozenset(
     {"control_too_many_clients", "daemon_failed", "daemon_gone", "daemon_not_running", "daemon_silent"}
 )
 """Codes of a call that got no answer of the daemon's. Only while it is hindered are they no surprise."""
+
+TRACEBACK = re.compile(r"Traceback \(most recent call last\):(?:\n[ \t].*)*\n?(.*)")
 
 LIMIT = 0.05
 """What may be added to anything between the settled beginning and the end."""
@@ -199,10 +202,11 @@ class Soak:
     async def _befall(self, fault: Fault) -> None:
         await asyncio.sleep(fault.after_s)
         try:
-            await self.victim.befall(fault)
+            made = await self.victim.befall(fault)
         except Exception as error:
             raise AssertionError(f"{fault} could not be made: {error!r}") from error
-        self._waiting.append((fault.kind, time.monotonic()))
+        if made:
+            self._waiting.append((fault.kind, time.monotonic()))
 
     async def _turn(self, one: Planned) -> None:
         self.kinds[one.kind] += 1
@@ -216,11 +220,11 @@ class Soak:
         except OndamError as error:
             process = self.victim.house.process
             assert process is not None and process.poll() is None, "the daemon has ended"
-            if error.code in TURNED_AWAY:
+            found = verdict_of_error(error.code, one.kind)
+            if found == "silent":
                 self._silent(one, error.code)
                 return
-            # The caller was told, in words: commands show them.
-            self.verdicts["no speech" if error.code == "wav_without_speech" else "told"] += 1
+            self.verdicts[found] += 1
             self.causes[error.code] += 1
             return
         if turn is None:
@@ -323,6 +327,7 @@ class Soak:
             "verdicts": dict(self.verdicts.most_common()),
             "causes": dict(self.causes.most_common()),
             "faults": sum(self.victim.injected.values()),
+            "not_made": dict(sorted(self.victim.not_made.items())),
             "turned_away": self.turned_away,
             "recovery_s": {
                 kind: {
@@ -359,6 +364,11 @@ def grows(report: dict[str, Any]) -> list[str]:
         for name, found in report["growth"].items()
         if found["judged"] and found["share"] > LIMIT and found["last"] - found["first"] > LEAST.get(name, 0)
     ]
+
+
+def tracebacks(log: str) -> list[str]:
+    """The last line of each traceback in a daemon's log: what it broke down with."""
+    return TRACEBACK.findall(log)
 
 
 def _made_of(kind: str, which: int, *, whole: bool) -> Audio:

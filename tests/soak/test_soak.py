@@ -10,10 +10,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.soak.course import ALONE, KINDS, course, rounds
+from tests.scenarios.house import House
+from tests.soak.course import ALONE, KINDS, Fault, course, rounds
 from tests.soak.growth import growth, over
-from tests.soak.soak import grows
-from tests.soak.verdict import verdict
+from tests.soak.inject import INJECTORS, NotMadeError, Victim
+from tests.soak.soak import grows, tracebacks
+from tests.soak.verdict import verdict, verdict_of_error
 from tests.unit.control.fake_daemon import turn
 
 
@@ -29,7 +31,9 @@ def test_a_short_soak_keeps_every_promise(tmp_path: Path) -> None:
     assert out.exists(), ran.stderr
     result = json.loads(out.read_text())
     assert result["broken"] == [], ran.stderr
-    assert (result["turns"], result["real"]["turns"], result["faults"]) == (36, 4, 9)
+    assert (result["turns"], result["real"]["turns"]) == (36, 4)
+    assert result["faults"] + result["not_made"] == 9
+    assert result["faults"] > 6
     assert result["stub"]["verdicts"]["answered"] > 10
 
 
@@ -98,3 +102,37 @@ def test_a_turn_of_which_nothing_was_heard_needs_its_reason() -> None:
     assert judged("unheard", gone=True) == "device gone"
     assert judged("no_speech", "noise") == "no speech"
     assert judged("no_speech", "wav") == "silent"
+    assert judged("failed", seconds=1.0, fault="internal_fault", cause="internal_fault") == "silent"
+
+
+def test_an_error_in_place_of_a_turn_is_one_that_a_fault_explains() -> None:
+    assert verdict_of_error("nobody_heard", "say") == "told"
+    assert verdict_of_error("wav_without_speech", "noise") == "no speech"
+    assert verdict_of_error("wav_without_speech", "wav") == "silent"
+    for surprise in ("internal_fault", "control_bad_request", "daemon_gone"):
+        assert verdict_of_error(surprise, "ask") == "silent"
+
+
+def test_each_traceback_of_a_log_is_told_by_what_it_ends_with() -> None:
+    one = 'Traceback (most recent call last):\n  File "a.py", line 1\n    x()\nValueError\n'
+    log = f"01:02 turn 1 failed\n{one}which came from:\n{one.replace('Value', 'Key')}01:03 all is well\n"
+    assert tracebacks(log) == ["ValueError", "KeyError"]
+    assert tracebacks("01:02 no Traceback here\n") == []
+
+
+async def test_a_fault_that_finds_nothing_to_befall_is_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(victim: Victim, fault: Fault) -> None:
+        raise NotMadeError
+
+    async def something(victim: Victim, fault: Fault) -> None:
+        pass
+
+    monkeypatch.setattr("tests.soak.inject.INJECTORS", {"kill": nothing, "term": something})
+    victim = Victim(House(tmp_path), {})
+    made = [await victim.befall(Fault(kind, "stt", 0.0, 0.1)) for kind in ("kill", "term", "kill")]
+    assert made == [False, True, False]
+    assert (victim.injected, victim.not_made) == ({"term": 1}, {"kill": 2})
+    with pytest.raises(NotMadeError):
+        await INJECTORS["engine_garbage"](Victim(House(tmp_path), {"stt": "none"}), Fault("", "stt", 0, 0))
