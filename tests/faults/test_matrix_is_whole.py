@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
-from tests.faults.matrix import CASES
+import pytest
+from tests.faults import matrix
+from tests.faults.matrix import CASES, Ask, Trial, spoken
+from tests.scenarios.house import House
+from tests.unit.control.fake_daemon import turn
 
+from ondam.control import wire
 from ondam.messages import catalog
 
 STAGES = ("stt", "llm", "tts")
@@ -24,3 +30,20 @@ def test_every_text_that_a_case_promises_is_one_of_the_products() -> None:
         for code in (one for codes in case["told"] for one in codes.split("|")):
             named = {code.format(stage=stage) for stage in STAGES}
             assert named & catalog().keys(), f"{name}: {code}"
+
+
+@pytest.mark.parametrize("name", ["engine_killed", "suspended"])
+async def test_a_good_turn_that_comes_too_late_keeps_no_promise(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+
+    async def late(self: Trial, ask: Ask) -> wire.Turn:
+        nonlocal now
+        now += 60
+        return {**turn(), "outcome": "answered"}
+
+    monkeypatch.setattr(Trial, "turn", late)
+    monkeypatch.setattr(matrix, "time", SimpleNamespace(monotonic=lambda: now))
+    with pytest.raises(AssertionError, match=r"after 60\.0 s: answered"):
+        await Trial(House(tmp_path)).recovered(name, spoken)
