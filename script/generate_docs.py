@@ -310,7 +310,7 @@ def paragraphs(text: str) -> str:
 
 
 def cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    return text.replace("|", "\\|").replace("\n", "<br>")
 
 
 def size(count: int) -> str:

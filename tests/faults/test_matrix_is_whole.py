@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.faults import matrix
-from tests.faults.matrix import CASES, Ask, Trial, spoken
+from tests.faults.matrix import CASES, TABLE, Ask, Trial, spoken
 from tests.scenarios.house import House
 from tests.unit.control.fake_daemon import turn
 
@@ -47,3 +47,13 @@ async def test_a_good_turn_that_comes_too_late_keeps_no_promise(
     monkeypatch.setattr(matrix, "time", SimpleNamespace(monotonic=lambda: now))
     with pytest.raises(AssertionError, match=r"after 60\.0 s: answered"):
         await Trial(House(tmp_path)).recovered(name, spoken)
+
+
+@pytest.mark.parametrize("page", ["faults.md", "ko/faults.md"])
+def test_each_case_is_one_line_of_the_page(page: str) -> None:
+    text = (TABLE.parent / page).read_text("utf-8")
+    table = re.search(r"<!-- generated: faults_\w+ -->(.*?)<!-- end -->", text, re.DOTALL)
+    assert table is not None
+    rows = table[1].split("\n")[4:-2]
+    assert len(rows) == len(CASES)
+    assert {row.count(" | ") for row in rows} == {3}
