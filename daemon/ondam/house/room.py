@@ -43,7 +43,7 @@ class Room:
         self._fleet = fleet
         self._publish = publish
         self._broke_down = broke_down
-        self.name = sessions.named()
+        self.name = sessions.new_name()
         """The conversation's, also before it begins: whoever looks on knows it by that."""
         self._told: wire.State | None = None
         """The state that everybody was told last."""

@@ -58,7 +58,7 @@ class Sessions:
         """How those begin that begin from now on. One that goes on is told by whoever holds it."""
         self._config = config
 
-    def named(self) -> str:
+    def new_name(self) -> str:
         """A name for one that is still to begin; no other has it."""
         self._begun += 1
         return f"{self._run}-{self._begun}"
@@ -79,11 +79,11 @@ class Sessions:
     ) -> Session:
         """``config``, ``language``, ``voice`` and ``publish`` only where they are not as the daemon's.
 
-        ``name``: from ``named``, where it is known already.
+        ``name``: from ``new_name``, where it is known already.
         """
         tell = publish or self._publish
         begun = Session(
-            name or self.named(),
+            name or self.new_name(),
             config=config or self._config,
             language=language or self._config.spoken_language,
             engines=self._engines,
