@@ -1,4 +1,5 @@
-"""What the tray costs while nothing happens, and in a conversation: share of a core, and memory.
+"""What the tray costs while nothing happens, and in a conversation: share of a core, and memory. Beside it
+what the daemon spends, with the processes that it starts for whoever looks on and without its engines.
 
     script/measure_tray.py              a minute at rest, then a minute of turns, one every five seconds
     script/measure_tray.py --seconds N  of each
@@ -44,15 +45,24 @@ async def turns(house: House, seconds: float) -> None:
             await asyncio.sleep(max(0.0, EVERY_S - (time.monotonic() - begun)))
 
 
-def measured(tray: psutil.Process, what: str, seconds: float, house: House | None) -> None:
-    before, begun = tray.cpu_times(), time.monotonic()
-    if house is None:
-        time.sleep(seconds)
-    else:
+def daemon_s(house: House) -> float:
+    """Processor time of the daemon, and of its children that have ended. Engines live on and are not in it."""
+    assert house.process is not None
+    spent = psutil.Process(house.process.pid).cpu_times()
+    return spent.user + spent.system + spent.children_user + spent.children_system
+
+
+def measured(tray: psutil.Process, what: str, seconds: float, house: House, *, turning: bool) -> None:
+    before, daemon_before, begun = tray.cpu_times(), daemon_s(house), time.monotonic()
+    if turning:
         asyncio.run(turns(house, seconds))
+    else:
+        time.sleep(seconds)
     after, took = tray.cpu_times(), time.monotonic() - begun
     spent = (after.user + after.system) - (before.user + before.system)
+    daemon = daemon_s(house) - daemon_before
     print(f"{what:<12} {100 * spent / took:5.2f} % of a core   {tray.memory_info().rss / MIB:5.1f} MiB")
+    print(f"{'':<12} {100 * daemon / took:5.2f} % of a core   the daemon and what it started")
 
 
 def main(seconds: float) -> None:
@@ -72,8 +82,8 @@ def main(seconds: float) -> None:
             assert tray.process is not None
             process = psutil.Process(tray.process.pid)
             time.sleep(3)  # its start is over
-            measured(process, "at rest", seconds, None)
-            measured(process, "with turns", seconds, house)
+            measured(process, "at rest", seconds, house, turning=False)
+            measured(process, "with turns", seconds, house, turning=True)
         finally:
             tray.end()
             house.close()

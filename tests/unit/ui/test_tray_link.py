@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -17,8 +18,8 @@ from ondam.control import wire
 from ondam.errors import ControlError
 from ondam_ui.tray import link as module
 from ondam_ui.tray.link import LAST_S, REMARK_S, Link
-from ondam_ui.tray.menu import Do
-from ondam_ui.tray.seen import Seen
+from ondam_ui.tray.menu import Do, shown
+from ondam_ui.tray.seen import Seen, Today
 
 
 @dataclass
@@ -30,6 +31,11 @@ class Daemon:
     asked: list[object] = field(default_factory=list)
     tries: list[float] = field(default_factory=list)
     refuses: bool = False
+    keeps: bool = True
+    report_s: float = 0.0
+    reading: int = 0
+    """Reports that are being made."""
+    state: str = "listening"
     events: asyncio.Queue[wire.Event | None] = field(default_factory=asyncio.Queue)
 
 
@@ -49,26 +55,33 @@ class ScriptedClient:
         self.daemon.tries.append(asyncio.get_running_loop().time())
         if not self.daemon.there:
             raise ControlError("daemon_not_running", path="/sock", command="ondam up")
-        yield {"type": "snapshot", "status": status(mode=self.daemon.mode)}
+        yield {"type": "snapshot", "status": status(mode=self.daemon.mode, state=self.daemon.state)}
         while event := await self.daemon.events.get():
             yield event
         raise ControlError("daemon_gone", reason="it ended")
 
     async def status(self) -> wire.Status:
-        return status(mode=self.daemon.mode)
+        return status(mode=self.daemon.mode, state=self.daemon.state)
 
     async def budget(self) -> wire.Budget:
         return cast("wire.Budget", {"stages": [{"stage": "stt", "target_ms": 144.0}]})
 
     async def report(self, since: str) -> wire.Report:
         self.daemon.asked.append(("report", since))
+        self.daemon.reading += 1
+        assert self.daemon.reading == 1, "each keeps a process of the daemon's busy"
+        await asyncio.sleep(self.daemon.report_s)
+        self.daemon.reading -= 1
         return cast("wire.Report", {"groups": []})
 
     async def devices(self) -> wire.Devices:
+        self.daemon.asked.append(("devices",))
         return microphones("built-in")
 
     async def choose_devices(self, wanted: Any, *, keep: bool) -> wire.Devices:
         self.daemon.asked.append((wanted, keep))
+        if keep and not self.daemon.keeps:
+            raise ControlError("control_not_permitted", uid=1, permission="admin")
         return microphones("built-in", "usb", chosen=wanted["microphone"])
 
     async def set_mode(self, mode: str) -> None:
@@ -138,7 +151,21 @@ class Following:
     def __init__(self, **how: Any) -> None:
         self.daemon = ScriptedClient.daemon = Daemon(**how)
         self.desk = Desk()
-        self.link = Link(Path("/sock"), "en", self.desk)
+        self.link = Link(Path("/sock"), "en", self.desk, self.now)
+        self._began = asyncio.get_running_loop().time()
+
+    def now(self) -> datetime:
+        """It begins at five to midnight."""
+        passed = timedelta(seconds=asyncio.get_running_loop().time() - self._began)
+        return datetime(2026, 3, 4, 23, 55, tzinfo=UTC) + passed
+
+    @property
+    def reports(self) -> list[str]:
+        return [asked[1] for asked in self.daemon.asked if isinstance(asked, tuple) and asked[0] == "report"]
+
+    def tell(self, *events: Any) -> None:
+        for event in events:
+            self.daemon.events.put_nowait(event)
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.ensure_future(self.link.run())
@@ -185,7 +212,7 @@ async def test_mute_and_back_to_the_mode_that_was_whoever_muted_it() -> None:
         assert [a for a in it.daemon.asked if isinstance(a, str)] == ["muted", "unmuted", "push"]
     async with Following(mode="muted") as it:
         await it.click(Do("mute"))
-        assert it.daemon.asked[-1] == "unmuted"
+        assert "unmuted" in it.daemon.asked
 
 
 @pytest.mark.usefixtures("daemon")
@@ -197,6 +224,55 @@ async def test_listening_is_given_up_by_a_second_click() -> None:
         await it.click(Do("listen"))
         assert not it.desk.seen.asking
         assert it.daemon.asked[-2:] == ["listen", "given up"]
+
+
+@pytest.mark.usefixtures("daemon")
+@virtual_time
+async def test_two_clicks_at_once_do_not_make_it_deaf_for_ever() -> None:
+    async with Following() as it:
+        it.link.do(Do("listen"))
+        await it.click(Do("listen"))
+        assert "listen" not in it.daemon.asked, "taken back before it began"
+        await it.click(Do("listen"))
+        assert it.daemon.asked[-1] == "listen"
+
+
+@pytest.mark.usefixtures("daemon")
+@virtual_time
+async def test_a_device_is_chosen_for_as_long_as_the_daemon_runs_where_no_more_is_allowed() -> None:
+    async with Following(keeps=False) as it:
+        await it.click(Do("microphone", "usb"))
+        assert it.daemon.asked[-2:] == [({"microphone": "usb"}, True), ({"microphone": "usb"}, False)]
+        assert it.desk.seen.devices == microphones("built-in", "usb", chosen="usb")
+        line = next(e for e in shown(it.desk.seen, "en").entries if e.key == "microphone")
+        assert line.text == "Until Ondam ends: only an administrator can keep a choice"
+        await asyncio.sleep(REMARK_S)
+        line = next(e for e in shown(it.desk.seen, "en").entries if e.key == "microphone")
+        assert line.text == "Microphone: Usb"
+
+
+@pytest.mark.usefixtures("daemon")
+@virtual_time
+async def test_devices_that_were_chosen_elsewhere_are_read_again() -> None:
+    async with Following() as it:
+        before = it.daemon.asked.count(("devices",))
+        it.tell({"type": "settings", "keys": ["audio.microphone"]})
+        await asyncio.sleep(0.1)
+        assert it.daemon.asked.count(("devices",)) == before + 1
+
+
+@pytest.mark.usefixtures("daemon")
+@virtual_time
+async def test_an_entry_that_cannot_be_read_leaves_the_icon_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(self: Desk) -> bool:
+        raise ValueError("not UTF-8")
+
+    monkeypatch.setattr(Desk, "at_login", breaks)
+    async with Following() as it:
+        assert it.desk.seen.trouble is not None
+        monkeypatch.setattr(Desk, "at_login", lambda self: True)
+        await asyncio.sleep(1)
+        assert it.desk.seen.status is not None and it.desk.seen.at_login
 
 
 @pytest.mark.usefixtures("daemon")
@@ -232,13 +308,49 @@ async def test_the_other_clicks() -> None:
         assert it.desk.ended
 
 
+TURN = {"type": "turn", "session": "a", "turn": turn()}
+
+
 @pytest.mark.usefixtures("daemon")
 @virtual_time
 async def test_todays_figures_are_asked_for_after_each_turn_from_midnight_on() -> None:
     async with Following() as it:
-        it.daemon.events.put_nowait({"type": "turn", "session": "a", "turn": turn()})
+        it.tell(TURN)
         await asyncio.sleep(0.1)
-        asked = [a for a in it.daemon.asked if isinstance(a, tuple) and a[0] == "report"]
-        assert len(asked) == 2
-        assert all("T00:00:00" in since for _, since in asked)
+        assert it.reports == ["2026-03-04T00:00:00+00:00"] * 2
         assert it.desk.seen.last == turn()
+
+
+@pytest.mark.usefixtures("daemon")
+@virtual_time
+async def test_figures_are_read_one_at_a_time_and_for_a_twentieth_of_the_time() -> None:
+    async with Following(report_s=2.0) as it:
+        for _ in range(100):
+            it.tell(TURN)
+            await asyncio.sleep(1)
+        # Each takes two seconds and is followed by 38 without.
+        assert len(it.reports) == 3
+        await asyncio.sleep(100)
+        assert len(it.reports) == 4, "the last turn is among them"
+
+
+@pytest.mark.usefixtures("daemon")
+@virtual_time
+async def test_figures_wait_for_the_end_of_a_turn_that_is_under_way() -> None:
+    async with Following(state="thinking") as it:
+        await asyncio.sleep(60)
+        assert it.reports == []
+        it.tell({"type": "state", "session": "a", "state": "listening"})
+        await asyncio.sleep(0.1)
+        assert len(it.reports) == 1
+
+
+@pytest.mark.usefixtures("daemon")
+@virtual_time
+async def test_after_midnight_today_is_another_day() -> None:
+    async with Following() as it:
+        await asyncio.sleep(290)
+        it.link._see(replace(it.link.seen, today=Today("settled", 1, 1.0, 1.0, 1.0)))
+        await asyncio.sleep(20)
+        assert it.reports == ["2026-03-04T00:00:00+00:00", "2026-03-05T00:00:00+00:00"]
+        assert it.desk.seen.today is None

@@ -319,6 +319,8 @@ def test_devices_are_radio_buttons_with_the_systems_first() -> None:
     assert entry(unchosen, "microphone").text == "Microphone: The system's (Built-In)"
     many = seen(devices=microphones(*(f"m{n}" for n in range(40))))
     assert sum(e.visible for e in entry(many, "microphone").inside) == DEVICES + 1
+    last = entry(seen(devices=microphones(*(f"m{n}" for n in range(40)), chosen="m39")), "microphone")
+    assert [e.text for e in last.inside if e.marked] == ["M39"], "also where there are more than have a place"
 
 
 def test_lines_are_cut_between_words_and_hangul_takes_two_columns() -> None:

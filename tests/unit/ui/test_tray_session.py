@@ -41,6 +41,8 @@ def test_start_at_login_is_one_file_and_can_be_taken_back(tmp_path: Path) -> Non
     assert 'Exec="/home/a b/ondam" tray --wait' in path.read_text("utf-8").splitlines()
     path.write_text(path.read_text("utf-8") + "Hidden=true\n")
     assert not autostart.is_on(path), "as a desktop's own settings switch it off"
+    path.write_bytes(b"Exec=\xff\n")
+    assert not autostart.is_on(path)
     autostart.switch_off(path)
     autostart.switch_off(path)
     assert not path.exists()

@@ -25,7 +25,7 @@ def is_on(path: Path) -> bool:
     """Whether the tray starts with the session: an entry may be there and say that it does not."""
     try:
         lines = path.read_text("utf-8").splitlines()
-    except OSError:
+    except (OSError, ValueError):  # none, or one that is not UTF-8: no desktop takes it either
         return False
     return "Hidden=true" not in lines and "X-GNOME-Autostart-enabled=false" not in lines
 

@@ -7,15 +7,16 @@ import json
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ondam.control import wire
-from ondam.control.client import Client
+from ondam.control.client import Client, ControlError
 from ondam.messages import Message, message, text
-from ondam_ui.tray.menu import Do, Language
+from ondam_ui.tray.menu import ANSWERING, Do, Language
 from ondam_ui.tray.seen import Remark, Seen, Verb, fold, known, lost, today
+from ondam_ui.tray.seldom import Seldom
 
 FIRST_S, LAST_S = 0.5, 5.0
 """Between tries to reach the daemon; doubled each time. A try is one ``connect`` to a socket."""
@@ -26,8 +27,14 @@ REMARK_S = 8.0
 LISTEN_S = 30.0
 """How long "Listen to one question now" waits for a voice."""
 
+DAY_LOOK_S = 600.0
+"""Between looks whether it is another day: a machine that slept knows nothing of the time that it missed."""
+
 ASKS_AGAIN = frozenset({"fault", "fault_cleared", "engine", "switch"})
 """Events after which the whole status is asked for: its texts are in the reader's language."""
+
+OTHER_DEVICES = frozenset({"snapshot", "mode", "fault", "fault_cleared", "settings"})
+"""Events after which there may be others, or another one may be chosen."""
 
 
 @runtime_checkable
@@ -73,14 +80,21 @@ class Link:
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _asked: asyncio.Task[None] | None = None
     _forgets: asyncio.TimerHandle | None = None
+    _figures: Seldom = field(init=False)
+    _day: date | None = None
+
+    def __post_init__(self) -> None:
+        self._figures = Seldom(lambda: _quietly(self._read_today()))
 
     async def run(self) -> None:
         """Until cancelled. The daemon may come, go and come back as often as it likes."""
         self._loop = asyncio.get_running_loop()
-        self._see(replace(self.seen, at_login=self.desk.at_login()))
+        self._started(asyncio.ensure_future(self._figures.run()))
+        self._started(asyncio.ensure_future(self._see_days_pass()))
         waits_s = FIRST_S
         while True:
             try:
+                self._see(replace(self.seen, at_login=self.desk.at_login()))
                 async with Client(self.socket, self.language) as client:
                     async for event in client.events():
                         waits_s = FIRST_S
@@ -102,8 +116,8 @@ class Link:
         if event["type"] == "snapshot":
             self._later(self._read_targets())
         if event["type"] in {"snapshot", "turn"}:
-            self._later(self._read_today())
-        if event["type"] in {"snapshot", "mode", "fault", "fault_cleared"}:
+            self._figures.want()
+        if event["type"] in OTHER_DEVICES:
             self._later(self._read_devices())
 
     async def _read_targets(self) -> None:
@@ -111,10 +125,20 @@ class Link:
             budget = await client.budget()
         self._see(replace(self.seen, targets_ms={s["stage"]: s["target_ms"] for s in budget["stages"]}))
 
+    async def _see_days_pass(self) -> None:
+        """What is called today's was yesterday's after midnight."""
+        while True:
+            now = self.now()
+            if self._day not in {None, now.date()}:
+                self._see(replace(self.seen, today=None))
+                self._figures.want()
+            self._day = now.date()
+            left_s = (_midnight(now) + timedelta(days=1) - now).total_seconds()
+            await asyncio.sleep(min(max(left_s, 1.0), DAY_LOOK_S))
+
     async def _read_today(self) -> None:
-        midnight = self.now().replace(hour=0, minute=0, second=0, microsecond=0)
         async with Client(self.socket, self.language) as client:
-            report = await client.report(since=midnight.isoformat())
+            report = await client.report(since=_midnight(self.now()).isoformat())
         self._see(replace(self.seen, today=today(report)))
 
     async def _read_devices(self) -> None:
@@ -134,7 +158,7 @@ class Link:
     def _begin(self, what: Do) -> None:
         if what.verb == "quit":
             self.desk.quit()
-        elif what.verb == "listen" and self._asked is not None:
+        elif what.verb == "listen" and self._asked is not None and not self._asked.done():
             self._asked.cancel()  # the daemon gives it up when its caller leaves
         else:
             task = asyncio.ensure_future(self._done(what))
@@ -150,7 +174,6 @@ class Link:
             self._remark(_in_a_line(_explained(error, self.language)))
         finally:
             if what.verb == "listen":
-                self._asked = None
                 self._see(replace(self.seen, asking=False))
 
     async def _act(self, client: Client, what: Do) -> None:
@@ -165,8 +188,7 @@ class Link:
             case "mode":
                 await client.set_mode(_mode(what.value))
             case "microphone" | "speaker":
-                devices = await client.choose_devices({what.verb: what.value}, keep=True)
-                self._see(replace(self.seen, devices=devices))
+                await self._choose(client, what.verb, what.value)
             case "panel":
                 self._remark(text("tray_panel_opens", self.language), "panel")
                 if code := await self.desk.open_panel():
@@ -181,6 +203,17 @@ class Link:
                 await client.shutdown()
             case "quit":
                 pass
+
+    async def _choose(self, client: Client, kind: wire.DeviceKind, name: str | None) -> None:
+        """For good, or as long as the daemon runs where only that is allowed (a system's daemon)."""
+        try:
+            devices = await client.choose_devices({kind: name}, keep=True)
+        except ControlError as refused:
+            if refused.code != "control_not_permitted":
+                raise
+            devices = await client.choose_devices({kind: name}, keep=False)
+            self._remark(text("tray_device_for_now", self.language), kind)
+        self._see(replace(self.seen, devices=devices))
 
     def _log_in(self, wanted: bool) -> None:
         try:
@@ -205,7 +238,12 @@ class Link:
     def _see(self, seen: Seen) -> None:
         if seen != self.seen:
             self.seen = seen
+            self._figures.quiet(seen.status is not None and seen.status["state"] not in ANSWERING)
             self.desk.show(seen)
+
+
+def _midnight(now: datetime) -> datetime:
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _explained(error: Exception, language: Language) -> Message:

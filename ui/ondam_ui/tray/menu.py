@@ -386,9 +386,12 @@ def _just_speak(status: wire.Status | None) -> bool:
 def _devices(kind: wire.DeviceKind, seen: Seen, language: Language) -> Entry:
     found: list[wire.DeviceChoice] = []
     if seen.devices is not None:
-        found = seen.devices["microphones" if kind == "microphone" else "speakers"][:DEVICES]
+        found = seen.devices["microphones" if kind == "microphone" else "speakers"]
     chosen = next((device["label"] for device in found if device["chosen"]), None)
     default = next((device["label"] for device in found if device["default"]), "")
+    # The one that is chosen has a place in any case.
+    beyond = [device for device in found[DEVICES:] if device["chosen"]]
+    found = [*found[: DEVICES - len(beyond)], *beyond]
     named = text("tray_default", language, name=default) if default else text("tray_system", language)
     inside = [Entry(f"{kind}.default", named, Do(kind, None), marked=chosen is None, radio=True)]
     for number in range(DEVICES):
@@ -407,7 +410,7 @@ def _devices(kind: wire.DeviceKind, seen: Seen, language: Language) -> Entry:
     )
     return Entry(
         kind,
-        text(code, language, name=chosen or named),
+        _done(seen, kind) or text(code, language, name=chosen or named),
         enabled=seen.status is not None and seen.devices is not None,
         inside=tuple(inside),
     )
