@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import tarfile
 from pathlib import Path
 
 import filelock
 import pytest
 from tests.bundle.small import HERE, Silent
 
-from ondam.deploy import bundle_create, bundle_debian
+from ondam.deploy import bundle_create, bundle_debian, bundle_licences
 from ondam.deploy.bundle_create import Wish, create
 from ondam.deploy.bundle_debian import Package
 from ondam.deploy.bundle_manifest import Manifest, Target
@@ -108,3 +110,17 @@ def test_a_debian_package_that_rotted_in_the_cache_is_fetched_again(
     with pytest.raises(BundleError) as caught:
         bundle_debian.download([package], tmp_path, Silent().task(""))
     assert caught.value.code == "bundle_apt_failed"
+
+
+def test_a_python_that_is_carried_is_listed_with_its_licence(tmp_path: Path) -> None:
+    packed = tmp_path / "python.tar"
+    with tarfile.open(packed, "w") as out:
+        for name in ("bin/python3.11", "lib/python3.11/LICENSE.txt", "lib/python3.11/gettext.py"):
+            info = tarfile.TarInfo(name)
+            info.size = len(CONTENT)
+            out.addfile(info, io.BytesIO(CONTENT))
+    found = bundle_licences.of_python(packed, "3.11")
+    assert found.texts == {"lib_python3.11_LICENSE.txt": CONTENT}
+    assert bundle_licences.overview([found]).splitlines()[1].decode() == (
+        "python\t3.11\tPSF-2.0\tlicences/python-3.11/lib_python3.11_LICENSE.txt"
+    )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import errno
+import hashlib
+import io
 import os
 import stat
 import subprocess
 import sys
+import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +19,8 @@ from click.testing import CliRunner
 from tests.bundle.small import ROOT, Small, first, install
 
 from ondam.cli.bundle import command
+from ondam.deploy.bundle_first import main
+from ondam.deploy.bundle_manifest import Entry
 from ondam.deploy.bundle_versions import Versions, default_bin, default_root, in_use
 from ondam.errors import BundleError
 
@@ -134,7 +141,76 @@ def test_the_script_says_what_is_wrong_with_its_bundle(tmp_path: Path) -> None:
     missing, broken = tmp_path / "a.bundle", tmp_path / "b.bundle"
     broken.write_text("cut off")
     assert script("--root", tmp_path / "r", missing) == (1, f"{missing} is not there.\n")
-    assert script(broken) == (1, f"{broken} is no bundle of Ondam, or its beginning is damaged.\n")
-    code, told = script("--help")
+    assert script(broken) == (
+        1,
+        f"{broken} is no bundle of Ondam, or its beginning is damaged. Copy it once more.\n",
+    )
+    code, told = script("--help", broken)
     assert (code, "--verify-only" in told and "--bin DIR" in told) == (0, True)
     assert script()[0] == 2
+
+
+def test_the_script_speaks_the_language_of_whoever_runs_it(
+    one: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LANG", "ko_KR.UTF-8")
+    monkeypatch.delenv("LC_ALL", raising=False)
+    missing = tmp_path / "a.bundle"
+    assert script(missing) == (1, f"{missing} 파일이 없습니다.\n")
+    assert "--verify-only           모두 확인하고" in script("--help")[1]
+    with pytest.raises(SystemExit) as ended:
+        main([str(one.path), "--unsinged"])
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "이해하지 못했습니다" in told and "--unsinged" in told and "→ python3 install.py --help" in told
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    assert script(missing)[1] == f"{missing} is not there.\n"
+
+
+def with_python(one: Small, path: Path) -> Path:
+    """The same bundle with a Python that only says that it runs."""
+    tar = path.with_suffix(".tar")
+    program = b'#!/bin/sh\necho "carried: $@"\nexit 7\n'
+    with tarfile.open(tar, "w") as out:
+        info = tarfile.TarInfo("python/bin/python3.13")
+        info.size, info.mode = len(program), 0o755
+        out.addfile(info, io.BytesIO(program))
+    sha256 = hashlib.sha256(tar.read_bytes()).hexdigest()
+    entry = Entry("python/python.tar", "python", tar.stat().st_size, sha256)
+    manifest = replace(one.manifest, files=(*one.manifest.files, entry))
+    return Small(path, manifest, {**one.sources, entry.path: tar}).write(path, manifest)
+
+
+OLD = """
+import runpy, sys
+sys.version_info = (3, 9, 0, "final", 0)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def by_an_older_python(folder: Path, *arguments: object) -> tuple[int, str]:
+    """``install.py`` as a Python before 3.11 runs it; its temporary files go to ``folder``."""
+    folder.mkdir(exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-c", OLD, INSTALL, *map(str, arguments)],
+        capture_output=True, text=True, check=False,
+        env={**os.environ, "TMPDIR": str(folder), "LC_ALL": "C.UTF-8"},
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_python_that_a_bundle_carries_goes_on_where_that_of_the_system_is_too_old(
+    one: Small, tmp_path: Path
+) -> None:
+    ast.parse(INSTALL.read_text("utf-8"), feature_version=(3, 6))
+    code, told = by_an_older_python(tmp_path / "t", one.path)
+    assert code == 1 and "this is 3.9, and the bundle carries none" in told
+    bundle = with_python(one, tmp_path / "a.bundle")
+    code, told = by_an_older_python(tmp_path / "t", bundle, "--unsigned")
+    assert (code, told) == (7, f"carried: {INSTALL} {bundle} --unsigned\n")
+    content = bundle.read_bytes()
+    bundle.write_bytes(content.replace(b"echo", b"evil"))
+    code, told = by_an_older_python(tmp_path / "t", bundle)
+    assert code == 1 and "is damaged: python/python.tar" in told
+    assert list((tmp_path / "t").iterdir()) == [], "what it ran from is gone"

@@ -214,6 +214,7 @@ def _create(
     if wish.python is not None:
         packed = _packed(wish.python, wish.target.python, work)
         contents.add("python/python.tar", "python", packed)
+        components.append(bundle_licences.of_python(packed, wish.target.python))
     if wish.config is not None:
         contents.add("config.toml", "config", wish.config)
     for component in {each.folder: each for each in components}.values():

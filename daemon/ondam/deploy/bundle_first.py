@@ -11,7 +11,9 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
+from ondam import messages
 from ondam.deploy import bundle_install
 from ondam.deploy.bundle_versions import Versions, default_bin, default_root
 from ondam.errors import OndamError
@@ -59,10 +61,10 @@ class Line:
 
 def main(arguments: Sequence[str]) -> int:
     """Install, or only check; returns the exit code."""
-    options = _options(arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a path may hold what this locale has no letters for
             stream.reconfigure(errors="backslashreplace")
+    options = _options(arguments)
     try:
         _run(options)
     except OndamError as error:
@@ -76,16 +78,23 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        told = messages.message(
+            "cli_usage", reader_language(), problem=message, help="python3 install.py --help"
+        )
+        self.exit(2, f"{told.text}\n→ {told.next}\n")
+
+
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="install.py", description="Install Ondam from its bundle, offline.")
+    """What each is for, ``install.py --help`` says."""
+    parser = _Parser(add_help=False)
     parser.add_argument("bundle", type=Path)
-    parser.add_argument("--allowed-signers", type=Path, metavar="FILE", help="whose signatures count")
-    parser.add_argument("--unsigned", action="store_true", help="install without checking a signature")
-    parser.add_argument("--verify-only", action="store_true", help="check everything, install nothing")
-    parser.add_argument(
-        "--root", type=Path, help="where versions are kept (/opt/ondam, ~/.local/share/ondam-versions)"
-    )
-    parser.add_argument("--bin", type=Path, help="where the command is put (/usr/local/bin, ~/.local/bin)")
+    parser.add_argument("--allowed-signers", type=Path)
+    parser.add_argument("--unsigned", action="store_true")
+    parser.add_argument("--verify-only", action="store_true")
+    parser.add_argument("--root", type=Path)
+    parser.add_argument("--bin", type=Path)
     return parser.parse_args(arguments)
 
 

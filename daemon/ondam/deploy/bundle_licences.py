@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tarfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -51,6 +52,17 @@ def of_debian(package: Path, text: bytes | None) -> Component:
     name, version, _ = package.name.split("_")
     texts = {} if text is None else {"copyright": text}
     return Component(f"debian-{name}", version, "see the text" if text else "see its source package", texts)
+
+
+def of_python(packed: Path, version: str) -> Component:
+    """A Python that is carried, with what its tar brings of licences."""
+    texts = {}
+    with tarfile.open(packed) as opened:
+        for member in opened:
+            content = opened.extractfile(member) if TEXT.match(member.name.rpartition("/")[2]) else None
+            if content is not None:
+                texts[_flat(member.name)] = content.read()
+    return Component("python", version, "PSF-2.0", texts)
 
 
 def of_model(card: ModelCard, texts: dict[str, bytes]) -> Component:
