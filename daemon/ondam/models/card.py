@@ -87,6 +87,8 @@ class ModelCard(Table):
     """Of a mixture of experts, so that some can be put into the main memory."""
     bytes_per_parameter: float | None = pydantic.Field(default=None, gt=0)
     """In memory; 2 in BF16, 1 in FP8, about 0.6 in Q4_K_M."""
+    stored_bytes_per_parameter: float | None = pydantic.Field(default=None, gt=0)
+    """In the repository and on the disk, where its engine makes something else of it while it loads."""
     kv_bytes_per_token: int | None = pydantic.Field(default=None, ge=0)
     """Keys and values of one token in 16 bits: 2 × layers with full attention × KV heads × head size × 2."""
     state_mib_per_sequence: float = pydantic.Field(default=0.0, ge=0)
@@ -109,7 +111,8 @@ class ModelCard(Table):
         """Bytes on disk; of what was not fetched yet, as its parameters come to."""
         if self.files:
             return sum(file.size for file in self.files)
-        return round((self.parameters_b or 0) * 1e9 * (self.bytes_per_parameter or 0))
+        each = self.stored_bytes_per_parameter or self.bytes_per_parameter or 0
+        return round((self.parameters_b or 0) * 1e9 * each)
 
     @property
     def origin(self) -> Literal["registry", "hub", "import"]:

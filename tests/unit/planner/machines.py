@@ -95,7 +95,14 @@ ENGINES = {
             locks=("cpu", "cu12"),
             options={"compute_type": "int8"},
         ),
-        engine("llama_server", "llm", ["cpu"], 520, [SMOLLM, *models("llama_server")], options={**LLAMA, "parallel": 2}),
+        engine(
+            "llama_server",
+            "llm",
+            ["cpu"],
+            520,
+            [SMOLLM, *models("llama_server")],
+            options={**LLAMA, "parallel": 2},
+        ),
         engine(
             "llama_cpp",
             "llm",

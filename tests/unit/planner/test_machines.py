@@ -553,6 +553,19 @@ def test_what_does_not_fit_on_the_disk_is_refused() -> None:
     )
 
 
+@pytest.mark.parametrize(("disk", "fits"), [(17, True), (16, False)])
+def test_what_becomes_smaller_while_it_loads_is_fetched_as_large_as_it_is(disk: float, fits: bool) -> None:
+    # 9 × 2 × 10⁹ bytes = 16.8 GiB on the disk; 9 × 1 in memory.
+    asked = machine(gpu(24), disk_free_gib=disk)
+    made = plan(asked, shelf=Shelf(here={"whisper-base"}), llm={"model": "qwen3.5-9b-fp8"})
+    if fits:
+        llm = first(made, "llm")
+        assert llm.need is not None and llm.need.of("weights") == 8.39
+        assert "to be fetched first (18.0 GB)" in " ".join(map(str, llm.reasons))
+    else:
+        assert "its 16.8 GiB do not fit on the disk" in str(refused(made, "qwen3.5-9b-fp8").reason)
+
+
 def test_an_address_leaves_the_card_to_the_others() -> None:
     made = plan(machine(gpu(8)), llm={"url": "http://rack:8000/v1"})
     assert [row(first(made, stage)) for stage in ("stt", "tts")] == [ASR, VOICE]
