@@ -6,6 +6,7 @@ import ctypes
 import json
 import subprocess
 import sys
+import time
 from typing import Any
 
 from tests.gpu.step import ROOT, Given
@@ -21,6 +22,9 @@ if status == 0:
     driver.cuDeviceGetCount(ctypes.byref(count))
 print(status, count.value, version.value)
 """
+
+GONE_S = 5.0
+"""Until what a process that was killed held on a card is free again: some tenths of a second are usual."""
 
 LONGEST_S = 20.0
 """A driver that no program holds loaded takes some seconds on a server with many cards."""
@@ -72,6 +76,19 @@ def used_mib(given: Given) -> int | None:
     """On the card that is checked, by everybody; None where nobody can tell."""
     cards = seen(given)["cards"]
     return cards[given.card]["used_mib"] if given.card < len(cards) else None
+
+
+def left_mib(given: Given, before: int | None) -> int | None:
+    """What is in use once an engine is gone, as soon as no more is than ``before``; at most ``GONE_S`` later.
+
+    Whoever ends with ``os._exit`` waits for no child that it killed, and the driver takes its time.
+    """
+    until = time.monotonic() + GONE_S
+    while (used := used_mib(given)) is not None and before is not None:
+        if used <= before or time.monotonic() > until:
+            break
+        time.sleep(0.2)
+    return used
 
 
 def library(name: str) -> bool:

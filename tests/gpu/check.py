@@ -23,7 +23,7 @@ from tests.gpu import card
 from tests.gpu.step import ROOT, Found, Given, run
 from tests.gpu.steps import equipment
 
-HELD, DIFFERS, NO_GPU = 0, 1, 2
+HELD, DIFFERS, NO_GPU, UNFINISHED = 0, 1, 2, 3
 
 WHOLE_S = 470.0
 """The whole run: under eight minutes."""
@@ -48,6 +48,9 @@ STEPS = {
 LEAST_S = 5.0
 """With less than this left a step is not begun."""
 
+LAST = "memory"
+"""Judges what the others have counted: time is kept for it."""
+
 
 @dataclass
 class Run:
@@ -58,6 +61,8 @@ class Run:
     limit_s: float = WHOLE_S
     began: float = field(default_factory=time.monotonic)
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    late: list[str] = field(default_factory=list)
+    """Steps for which no time was left."""
     conditions: dict[str, Any] = field(default_factory=dict)
     verdict: str = "unfinished"
 
@@ -68,7 +73,10 @@ class Run:
             if not asked_for(name, wanted):
                 continue
             left_s = self.limit_s - (time.monotonic() - self.began)
+            if name != LAST and asked_for(LAST, wanted):
+                left_s -= STEPS[LAST]
             if left_s < LEAST_S:
+                self.late.append(name)
                 found, took = Found(skipped=f"no time left: {self.limit_s:.0f} s are over"), 0.0
             else:
                 print(f"== {name} (at most {min(limit_s, left_s):.0f} s)", flush=True)
@@ -90,7 +98,7 @@ class Run:
     def end(self) -> int:
         """The last lines, and the exit code."""
         by = {status: self.named(status) for status in ("held", "differs", "skipped")}
-        self.verdict = "differs" if by["differs"] else "held"
+        self.verdict = "differs" if by["differs"] else "unfinished" if self.late else "held"
         if self.given.rehearsal:
             self.verdict = f"rehearsal without a card: {self.verdict}"
         self.write()
@@ -98,7 +106,7 @@ class Run:
         for name in by["skipped"]:
             print(f"  not checked: {name}: {self.steps[name]['skipped']}")
         print(f"  {self.out} ({time.monotonic() - self.began:.0f} s)", flush=True)
-        return DIFFERS if by["differs"] else HELD
+        return DIFFERS if by["differs"] else UNFINISHED if self.late else HELD
 
     def named(self, status: str) -> list[str]:
         """Steps with that status."""
@@ -183,7 +191,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="tests/gpu/check.sh",
         description=__doc__,
-        epilog="Exit codes: 0 all that could be checked held, 1 something differs, 2 no GPU.",
+        epilog="Exit codes: 0 all that could be checked held, 1 something differs, 2 no GPU, 3 unfinished.",
         allow_abbrev=False,
     )
     parser.add_argument("--cpu", action="store_true", help="a rehearsal: every step that a processor can do")

@@ -13,6 +13,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import tomllib
@@ -37,6 +38,10 @@ OFFLINE = {
 }
 """As the daemon gives to every engine."""
 
+LEASH = ROOT / "daemon" / "ondam" / "supervisor" / "leash.py"
+"""Takes the network away from a process before it becomes an engine; of the standard library, as it must be
+here."""
+
 STRANGE = ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV", "LD_PRELOAD")
 
 
@@ -53,7 +58,7 @@ def environment(given: Given, more: Mapping[str, str] | None = None) -> dict[str
 
 
 def command(engine: str, which: str, given: Given, values: Mapping[str, str]) -> list[str]:
-    """``launch.command`` or ``launch.warm`` with its placeholders filled in."""
+    """``launch.command`` or ``launch.warm`` with its placeholders filled in, cut off from the network."""
     known = {
         "python": given.pythons[engine],
         "folder": str(ENGINES / engine),
@@ -64,10 +69,18 @@ def command(engine: str, which: str, given: Given, values: Mapping[str, str]) ->
         "quantization": "",
         **values,
     }
-    return [
-        re.sub(r"\{([a-z_]+)\}", lambda match: known[match[1]], part)
-        for part in manifest(engine)["launch"][which]
-    ]
+    launch = manifest(engine)["launch"]
+    filled = [re.sub(r"\{([a-z_]+)\}", lambda match: known[match[1]], part) for part in launch[which]]
+    # As the daemon starts it, so that CUDA is tried under what keeps an engine from the network.
+    network = launch.get("network", "none")
+    return [sys.executable, "-I", "-S", str(LEASH), str(os.getpid()), network, "possible", *filled]
+
+
+def open_to(report: Mapping[str, Any]) -> list[str]:
+    """That nothing kept it from the network, where something could have: any kernel has a filter."""
+    network, *means = str(report.get("network") or "none").split()
+    print(f"network: {network}, by {', '.join(means) or 'nothing'}")
+    return [] if means else ["it ran without what keeps an engine from the network"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.gpu import carry
+from tests.gpu import card, carry
 from tests.gpu.check import STEPS, WHOLE_S, Run, asked_for
+from tests.gpu.engine import command, open_to
 from tests.gpu.step import ROOT, Found, Given, run, watched
 from tests.gpu.steps import facts, language, memory, sessions, speech
 
@@ -107,10 +109,45 @@ def test_what_a_step_needs_is_made_where_it_is_asked_for_alone() -> None:
     assert all(asked_for(name, []) for name in STEPS)
 
 
-def test_a_step_is_not_begun_when_the_time_is_over(given: Given, tmp_path: Path) -> None:
+def test_a_step_is_not_begun_when_the_time_is_over_and_the_check_says_that_it_is_unfinished(
+    given: Given, tmp_path: Path
+) -> None:
     check = Run(given, tmp_path / "told.json", limit_s=0.0)
-    assert check.all(["facts"]) == 0
+    assert check.all(["facts"]) == 3
     assert check.steps["facts"]["skipped"] == "no time left: 0 s are over"
+    assert json.loads(check.out.read_text("utf-8"))["verdict"] == "unfinished"
+
+
+def test_time_is_kept_for_what_judges_the_memory(given: Given, tmp_path: Path) -> None:
+    check = Run(given, tmp_path / "told.json", limit_s=14.0)
+    assert check.all(["warming", "memory"]) == 3
+    assert check.late == ["equipment", "warming"]
+    assert check.steps["memory"]["skipped"] == "no engine ran on the card"
+
+
+def test_what_is_left_on_the_card_is_asked_until_it_is_nothing_or_some_seconds_are_over(
+    given: Given, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, told = [0.0], iter([900, 700, 100, 0])
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda s: now.append(now.pop() + s))
+    monkeypatch.setattr(card, "time", clock)
+    monkeypatch.setattr(card, "used_mib", lambda given: next(told))
+    assert (card.left_mib(given, 100), next(told)) == (100, 0)
+    monkeypatch.setattr(card, "used_mib", lambda given: 900)
+    assert card.left_mib(given, 100) == 900
+    assert card.GONE_S < now[0] < card.GONE_S + 1
+    monkeypatch.setattr(card, "used_mib", lambda given: None)
+    assert card.left_mib(given, None) is None
+
+
+def test_engines_run_as_the_daemon_has_them_cut_off_from_the_network(given: Given) -> None:
+    told = replace(given, pythons={"vllm": "python"}, models={"vllm": "/m"})
+    values = dict.fromkeys(("socket", "report", "device", "options", "cache"), "-")
+    words = command("vllm", "command", told, values)
+    assert (Path(words[3]).name, words[5:8]) == ("leash.py", ["loopback", "possible", "python"])
+    assert open_to({"network": "none filter"}) == open_to({"network": "loopback namespace filter"}) == []
+    without = ["it ran without what keeps an engine from the network"]
+    assert open_to({"network": None}) == open_to({"network": "none"}) == without
 
 
 def opened(**others: Any) -> dict[str, Any]:
@@ -190,6 +227,7 @@ def spoken(**others: Any) -> dict[str, Any]:
         "providers": {name: ["TensorrtExecutionProvider", "CUDAExecutionProvider"] for name in NAMES},
         "why": {},
         "weight_loads": 1,
+        "network": "none namespace filter",
     }
     facts_ = {"report": report, "ready_s": 4.0, "new_files": [], "peaks": [900] * 4, "samples": [100_000] * 4}
     return {**facts_, **others}
@@ -233,6 +271,7 @@ def answered(**others: Any) -> dict[str, Any]:
         "cuda_graphs": True,
         "graph_mode": "full_and_piecewise",
         "weight_loads": 1,
+        "network": "loopback namespace filter",
     }
     return {"report": {**report, **others}, "said": ["Seoul.", "Seoul."]}
 

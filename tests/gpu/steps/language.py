@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.gpu import card
-from tests.gpu.engine import chat, manifest, running
+from tests.gpu.engine import chat, manifest, open_to, running
 from tests.gpu.step import Found, Given
 from tests.gpu.steps import facts as facts_step
 from tests.gpu.steps.speech import distribution
@@ -54,7 +54,7 @@ def check(given: Given, kind: str) -> Found:
         "answer_ms": distribution([whole for _, whole, _ in answers]),
         "said": [said for _, _, said in answers],
         "planned": planned,
-        "used_mib": {"before": before, "ready": ready, "behind": card.used_mib(given)},
+        "used_mib": {"before": before, "ready": ready, "behind": card.left_mib(given, before)},
     }
     report = engine.report
     told = {key: report.get(key) for key in ("device", "dtype", "quantization", "cuda_graphs", "graph_mode")}
@@ -76,6 +76,7 @@ def judged(kind: str, facts: dict[str, Any]) -> list[str]:
         found.extend(f"{name}: {why}" for name, why in report.get("why", {}).items())
     elif report.get("cuda_graphs") is not False or report.get("graph_mode") != "eager":
         found.append(f"eager is not told: {report.get('cuda_graphs')}, {report.get('graph_mode')}")
+    found.extend(open_to(report))
     if report["weight_loads"] != 1:
         found.append(f"weights were loaded {report['weight_loads']} times")
     if not all(facts["said"]):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.gpu import card
-from tests.gpu.engine import Running, manifest, running, speak
+from tests.gpu.engine import Running, manifest, open_to, running, speak
 from tests.gpu.step import Found, Given
 from tests.gpu.steps.warming import CACHE, files
 
@@ -56,7 +56,7 @@ def check(given: Given, kind: str) -> Found:
         print(f"ready after {engine.ready_s:.1f} s; {engine.report['providers']}")
         facts = measured(engine)
         asked = card.used_mib(given)
-    behind = card.used_mib(given)
+    behind = card.left_mib(given, before)
     facts |= {
         "ready_s": round(engine.ready_s, 2),
         "report": engine.report,
@@ -104,6 +104,7 @@ def judged(kind: str, facts: dict[str, Any], samples_on_cpu: list[int] | None) -
         if providers[0] != wanted
     )
     found.extend(f"{name}: {why}" for name, why in report.get("why", {}).items())
+    found.extend(open_to(report))
     if report["weight_loads"] != 1:
         found.append(f"weights were loaded {report['weight_loads']} times")
     if facts["ready_s"] > CACHED_START_S:
