@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import filelock
@@ -17,8 +18,9 @@ from ondam.deploy.bundle_debian import Package
 from ondam.deploy.bundle_manifest import Manifest, Target
 from ondam.deploy.bundle_wheels import Choice, Pinned
 from ondam.errors import BundleError, ModelError
+from ondam.models.card import ModelCard, ModelFile
 from ondam.models.registry import Registry
-from ondam.models.store import Store
+from ondam.models.store import Condition, Store
 
 WISH = Wish(Target(HERE.system, HERE.machine, HERE.pythons[0]), "2.28", (), ())
 
@@ -124,3 +126,46 @@ def test_a_python_that_is_carried_is_listed_with_its_licence(tmp_path: Path) -> 
     assert bundle_licences.overview([found]).splitlines()[1].decode() == (
         "python\t3.11\tPSF-2.0\tlicences/python-3.11/lib_python3.11_LICENSE.txt"
     )
+
+
+def room_for(folder: Path, free_mb: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is told before a bundle of wheels (30 MB, 10 of them here), models (50, 20) and packages (5)."""
+
+    def card(name: str, size: int) -> ModelCard:
+        file = ModelFile(path="weights", size=size, sha256=SHA256)
+        return ModelCard(id=name, stage="llm", languages=["en"], licence="MIT", files=[file])
+
+    def whole(card: ModelCard) -> Condition:
+        return Condition(card, "whole" if card.id == "here" else "missing")
+
+    store, cache = Store(folder / "store" / "models"), folder / "cache"
+    for each in (cache, folder / "out"):
+        each.mkdir(exist_ok=True)
+    (cache / f"{'a' * 64}.whl").touch()
+    choices = [
+        Choice(Pinned("toy", "1.0", frozenset()), "toy-1.0.whl", sha256 * 64, size * 1_000_000)
+        for sha256, size in {"a": 10, "b": 20}.items()
+    ]
+    wish = replace(WISH, models=(card("here", 20_000_000), card("new", 30_000_000)))
+    monkeypatch.setattr(store, "check", whole)
+    usage = type("Usage", (), {"free": free_mb * 1_000_000})
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)
+    told = Silent()
+    part = bundle_create._Part("ondam", "cpu", None, choices)
+    packages = [Package("toy_1_all.deb", 5_000_000, SHA256)]
+    bundle_create._tell_size(wish, [part], packages, store, cache, folder / "out" / "b.bundle", told)
+    return told.lines
+
+
+def test_all_that_is_to_be_fetched_is_told_and_has_room_on_its_disk_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 20 + 5 into the cache, twice 30 into the store, 85 for the bundle: 170, and a little.
+    assert "To be fetched: 55 MB." in room_for(tmp_path, 179, monkeypatch)[0]
+    with pytest.raises(BundleError) as caught:
+        room_for(tmp_path, 178, monkeypatch)
+    told = caught.value.message("en")
+    assert "178 MB are needed" in told.text and f"{tmp_path / 'out'} has too little room" in told.text
+    assert "--cache DIR" in told.next
+    monkeypatch.setattr(bundle_create, "_disk_of", hash)
+    assert room_for(tmp_path, 90, monkeypatch)

