@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import get_type_hints
+from typing import Any, cast, get_type_hints
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -23,6 +23,12 @@ QUIETEST_DB = -60.0
 """Where a level's bar begins: a quiet room."""
 
 BAR_WIDTH = 40
+LONGEST = "◀"
+"""Beside the stage that took the most of a turn."""
+
+ORDER = ("settled", "after_idle", "cold")
+"""Populations; the first that has answers is shown."""
+
 WIDE_ENGINES, WIDE_TURNS = 90, 132
 """Columns from which a terminal has room for everything, and beside that for words."""
 
@@ -47,8 +53,13 @@ def screen(watched: Watched, width: int, height: int) -> RenderableType:
     lines += _faults(status)
     lines += _running(watched)
     lines += _engines(status, width)
-    used = sum(_height(one) for one in lines) + 1
-    lines += _turns(watched.turns, height - used, width)
+    left = height - 1 - sum(map(_height, lines))
+    for part in (_figures(status), _last(watched.turns) if width < WIDE_TURNS else ()):
+        more = list(part)
+        if (rows := sum(map(_height, more))) <= left:
+            lines += more
+            left -= rows
+    lines += _turns(watched.turns, left, width)
     return Group(*lines)
 
 
@@ -152,6 +163,49 @@ def _engines(status: wire.Status, width: int) -> Iterator[RenderableType]:
     yield grid
 
 
+def _figures(status: wire.Status) -> Iterator[Text]:
+    """What this daemon's turns came to: the settled ones, or while there are none those that there are."""
+    populations = cast(Mapping[str, Any], status["report"]["populations"])
+    for name in ORDER:
+        first = populations[name]["first_audio_ms"] if name in populations else {"n": 0}
+        if first["n"]:
+            yield _cut("")
+            yield _cut(
+                say(
+                    "watch_figures",
+                    **{key: milliseconds(first[key]) for key in ("p50", "p95")},
+                    budget=milliseconds(cast(float, status["conditions"]["budget_ms"])),
+                    over=first["over_budget"],
+                    n=first["n"],
+                    kind=named("panel_population_", name),
+                )
+            )
+            return
+
+
+def _last(turns: Sequence[wire.Turn]) -> Iterator[RenderableType]:
+    """The stages of the newest turn, where the lines of the others have no room for theirs."""
+    if not turns:
+        return
+    yield _cut("")
+    yield _cut(say("watch_last", ms=milliseconds(turns[0]["first_audio_ms"])))
+    longest = _longest(turns[0])
+    grid = _grid("left", "right", "left")
+    for stage, took in _stages(turns[0]).items():
+        mark = say("watch_longest") if stage == longest else ""
+        grid.add_row(f"  {named('stage_', stage)}", f"{milliseconds(took)} ms", mark)
+    yield grid
+
+
+def _stages(turn: wire.Turn) -> dict[str, float | None]:
+    return dict[str, float | None](**turn["stages_ms"])
+
+
+def _longest(turn: wire.Turn) -> str | None:
+    known = {stage: ms for stage, ms in _stages(turn).items() if ms is not None}
+    return max(known, key=lambda stage: known[stage], default=None)
+
+
 def _turns(turns: Sequence[wire.Turn], rows: int, width: int) -> Iterator[RenderableType]:
     if rows < 3 or not turns:
         return
@@ -168,11 +222,15 @@ def _turns(turns: Sequence[wire.Turn], rows: int, width: int) -> Iterator[Render
     for turn in list(turns)[: rows - 2]:
         began = datetime.fromisoformat(turn["started_at"]).astimezone()
         over = "!" if turn["over_budget"] else " "
-        took = dict[str, float | None](**turn["stages_ms"])
+        took, longest = _stages(turn), _longest(turn)
         grid.add_row(
             f"{began:%H:%M:%S}{' ' if turn['settled'] else '*'}",
             f"{milliseconds(turn['first_audio_ms'])}{over}",
-            *(milliseconds(took.get(stage)) for stage in STAGES if stages),
+            *(
+                f"{milliseconds(took.get(stage))}{LONGEST if stage == longest else ' '}"
+                for stage in STAGES
+                if stages
+            ),
             " ".join((turn["transcript"] or named("cli_outcome_", turn["outcome"])).split()),
         )
     yield grid

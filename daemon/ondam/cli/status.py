@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import click
 
@@ -151,11 +151,8 @@ def _told_by_address(report: Mapping[str, object]) -> list[str]:
     return told
 
 
-def told(event: wire.Event, known: dict[str, str]) -> Iterator[str]:
-    """A line for one event after the snapshot; none for what is fleeting.
-
-    ``known``: texts of faults by code, so that their end can be told in words.
-    """
+def told(event: wire.Event) -> Iterator[str]:
+    """A line for one event after the snapshot; none for what is fleeting. For faults see ``compared``."""
     match event["type"]:
         case "state":
             yield named("cli_state_", event["state"])
@@ -174,13 +171,21 @@ def told(event: wire.Event, known: dict[str, str]) -> Iterator[str]:
             yield say("cli_engine_is", name=event["engine"]["name"], state=state)
         case "switch":
             yield " ".join(switching(event["switch"]))
-        case "fault":
-            fault = event["fault"]
-            known[fault["code"]] = fault["text"]
-            yield f"! {fault['text']}" + (f" → {fault['next']}" if fault["next"] else "")
-        case "fault_cleared":
-            yield say("cli_fault_over", text=known.pop(event["code"], event["code"]))
         case "settings":
             yield say("watch_settings", keys=", ".join(event["keys"]))
         case "notice":
             yield named("", event["code"])
+
+
+def compared(before: Sequence[wire.Fault], now: Sequence[wire.Fault]) -> Iterator[tuple[str, str]]:
+    """An event's type and a line for each fault that is over, and for each that is new.
+
+    By their texts: two engines may have the same fault, which has one code.
+    """
+    known, found = ({fault["text"]: fault for fault in faults} for faults in (before, now))
+    for text in known:
+        if text not in found:
+            yield "fault_cleared", say("cli_fault_over", text=text)
+    for text, fault in found.items():
+        if text not in known:
+            yield "fault", f"! {text}" + (f" → {fault['next']}" if fault["next"] else "")

@@ -14,12 +14,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any, Protocol
 
 import click
 
-from ondam.cli.status import one_line, told
+from ondam.cli.status import compared, one_line, told
 from ondam.cli.terminal import print_json, say
 from ondam.cli.watched import OF_A_CONVERSATION, TURNS, Watched, elsewhere
 from ondam.control import wire
@@ -32,6 +32,9 @@ AGAIN_S = 1.0
 
 REFRESH_S = 3.0
 """How often is asked what no event tells: memory, uptime."""
+
+IN_WORDS = frozenset({"fault", "fault_cleared", "engine", "switch"})
+"""Events that hold texts, which are in the daemon's language: the reader's are in the status."""
 
 FRAME_S = 0.1
 """A screen is drawn no more often, and only where something is new."""
@@ -46,7 +49,7 @@ class Output(Protocol):
     async def begin(self, client: Client, status: wire.Status) -> None:
         """The daemon is there, for the first time or again."""
 
-    def take(self, event: wire.Event) -> None:
+    async def take(self, client: Client, event: wire.Event) -> None:
         """It tells of something."""
 
     def gone(self) -> None:
@@ -98,14 +101,16 @@ async def follow(output: Output, client: Callable[[], Client]) -> None:
     met = False
     while True:
         try:
-            async with client() as connected:
-                events = connected.events(levels=output.levels)
+            async with (
+                client() as connected,
+                aclosing(connected.events(levels=output.levels)) as events,
+            ):
                 async for event in events:
                     if event["type"] == "snapshot":
                         await output.begin(connected, event["status"])
                         met = True
                     else:
-                        output.take(event)
+                        await output.take(connected, event)
         except OndamError:
             if not met:
                 raise
@@ -120,24 +125,34 @@ class Lines:
 
     def __init__(self, clock: Callable[[], str] = lambda: time.strftime("%Y-%m-%dT%H:%M:%S%z")) -> None:
         self._clock = clock
-        self._known: dict[str, str] = {}
+        self._faults: list[wire.Fault] = []
         self._session = ""
         self._away = False
 
     async def begin(self, client: Client, status: wire.Status) -> None:
         """A line for the daemon, and one for each thing that is wrong."""
+        status = await client.status()
         self._away = False
         self._session = status["session"]
         self._line("snapshot", one_line(status))
-        for fault in status["faults"]:
-            self.take({"type": "fault", "fault": fault})
+        self._faults = []
+        self._compare(status)
 
-    def take(self, event: wire.Event) -> None:
+    async def take(self, client: Client, event: wire.Event) -> None:
         """Its line."""
         if event["type"] in OF_A_CONVERSATION and elsewhere(event, self._session):
             return
-        for line in told(event, self._known):
+        if event["type"] in {"fault", "fault_cleared"}:
+            self._compare(await client.status())
+        if event["type"] == "switch" and event["switch"]["fault"]:
+            event["switch"] = (await client.status())["switch"] or event["switch"]
+        for line in told(event):
             self._line(event["type"], line)
+
+    def _compare(self, status: wire.Status) -> None:
+        for kind, line in compared(self._faults, status["faults"]):
+            self._line(kind, line)
+        self._faults = status["faults"]
 
     def gone(self) -> None:
         """Told once."""
@@ -163,7 +178,7 @@ class Json:
         self._away = False
         print_json({"type": "snapshot", "status": status})
 
-    def take(self, event: wire.Event) -> None:
+    async def take(self, client: Client, event: wire.Event) -> None:
         """As it came."""
         print_json(event)
 
@@ -188,16 +203,19 @@ class Screen:
 
     async def begin(self, client: Client, status: wire.Status) -> None:
         """Also what happened before."""
-        self._watched.begin(status, await client.turns(TURNS))
+        self._watched.begin(await client.status(), await client.turns(TURNS))
         self._end_refreshing()
         self._refreshing = asyncio.create_task(self._refresh(client), name="refreshing")
         if self._drawing is None:
             self._drawing = asyncio.create_task(self._draw_all(), name="drawing")
         self._news.set()
 
-    def take(self, event: wire.Event) -> None:
+    async def take(self, client: Client, event: wire.Event) -> None:
         """See ``Watched``."""
-        self._watched.take(event)
+        if event["type"] in IN_WORDS:
+            self._watched.refresh(await client.status())
+        else:
+            self._watched.take(event)
         self._news.set()
 
     def gone(self) -> None:

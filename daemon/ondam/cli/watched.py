@@ -48,7 +48,7 @@ class Watched:
         self._over()
 
     def refresh(self, status: wire.Status) -> None:
-        """What no event tells: memory, how long it has run."""
+        """What no event tells, as memory, or not in the reader's language, as faults."""
         self.status = status
 
     def gone(self) -> None:
@@ -87,24 +87,6 @@ class Watched:
                 status["turns"] += 1
                 if not other:
                     self._over()
-            case "engine":
-                self._engine(status, event["engine"])
-            case "switch":
-                status["switch"] = event["switch"]
-            case "fault":
-                code = event["fault"]["code"]
-                status["faults"] = [*(f for f in status["faults"] if f["code"] != code), event["fault"]]
-            case "fault_cleared":
-                status["faults"] = [f for f in status["faults"] if f["code"] != event["code"]]
 
     def _over(self) -> None:
         self.transcript, self.reply, self.turn, self.draft, self.marks_ms = None, "", None, None, {}
-
-    def _engine(self, status: wire.Status, engine: wire.EngineStatus) -> None:
-        others = [one for one in status["engines"] if one["name"] != engine["name"]]
-        if engine["state"] == "stopped":  # one that was replaced: what serves is in the next status
-            status["engines"] = others
-            return
-        names = [one["name"] for one in status["engines"]]
-        at = names.index(engine["name"]) if engine["name"] in names else len(others)
-        status["engines"] = [*others[:at], engine, *others[at:]]

@@ -55,9 +55,16 @@ async def test_every_event_is_one_line_with_its_time_its_name_and_its_words(
         daemon.broadcast.publish({"type": "state", "session": "s", "state": "hearing"})
         daemon.broadcast.publish({"type": "transcript", "session": "s", "text": "몇 시야?\n지금?"})
         daemon.broadcast.publish({"type": "mode", "session": "s", "mode": "muted"})
-        fault: wire.Fault = {"code": "f", "text": "No mic.", "next": "plug it in"}
-        daemon.broadcast.publish({"type": "fault", "fault": fault})
-        daemon.broadcast.publish({"type": "fault_cleared", "code": "f"})
+        await until(lambda: "muted" in words())
+        # Two of one code, each in the reader's language and with an end of its own.
+        faults: list[wire.Fault] = [
+            {"code": "f", "text": "No mic.", "next": "plug it in"},
+            {"code": "f", "text": "No voice.", "next": ""},
+        ]
+        for now, text in ((faults, "No voice."), (faults[1:], "over: No mic.")):
+            daemon.faults = now
+            daemon.broadcast.publish({"type": "fault", "fault": {**faults[0], "text": "마이크 없음"}})
+            await until(lambda text=text: text in words())  # type: ignore[misc]
         daemon.broadcast.publish({"type": "engine", "engine": engine()})
         daemon.broadcast.publish({"type": "turn", "session": "s", "turn": turn()})
         await until(lambda: "세 시" in words())
@@ -67,6 +74,7 @@ async def test_every_event_is_one_line_with_its_time_its_name_and_its_words(
         "12:00:00 transcript    You: 몇 시야? 지금?",
         "12:00:00 mode          muted: the microphone is closed",
         "12:00:00 fault         ! No mic. → plug it in",
+        "12:00:00 fault         ! No voice.",
         "12:00:00 fault_cleared over: No mic.",
         "12:00:00 engine        faster_whisper: ready",
         "12:00:00 turn          Ondam: 세 시입니다. (first audio 640 ms after you had finished)",
@@ -148,10 +156,10 @@ async def test_asked_to_end_or_with_nobody_to_read_it_ends_at_once_with_code_0(d
         process.stdout.close()
         return code, told
 
-    ways = ("SIGINT", "pipe")
+    ways = ("SIGINT", "SIGTERM", "SIGHUP", "pipe")
     watching = [await asyncio.to_thread(started) for _ in ways]
     done = [await asyncio.to_thread(ended, *one) for one in zip(watching, ways, strict=True)]
-    assert done == [(0, b"")] * 2
+    assert done == [(0, b"")] * len(ways)
 
 
 def watched(status: wire.Status, *turns: wire.Turn) -> Watched:
@@ -190,15 +198,36 @@ def test_the_screen_shows_state_levels_the_running_turn_engines_and_the_last_tur
     assert any(line.startswith("stt  faster_whisper  ready  whisper-base") for line in lines)
     rows = [line for line in lines if "몇 시야?" in line and "640" in line]
     assert len(rows) == 2
-    assert rows[0].split()[2:] == ["300", "5", "150", "80", "40", "35", "30", "몇", "시야?"]
+    assert rows[0].split()[2:] == ["300◀", "5", "150", "80", "40", "35", "30", "몇", "시야?"]
 
 
 def test_what_is_wrong_stands_above_everything_but_the_devices_and_what_to_do_beside_it() -> None:
     daemon = FakeDaemon(faults=[{"code": "f", "text": "No\nmic.", "next": "plug it in"}])
     seen = watched(daemon.status())
     assert shown(seen)[3] == "! No mic.  → plug it in"
-    seen.take({"type": "fault_cleared", "code": "f"})
+    daemon.faults = []
+    seen.refresh(daemon.status())
     assert not any(line.startswith("!") for line in shown(seen))
+
+
+def test_on_80_columns_the_last_turn_has_its_stages_and_the_figures_are_there() -> None:
+    status = FakeDaemon().status()
+    figures = {"n": 20, "p50": 640.4, "p95": 1200.0, "over_budget": 3}
+    none = {"n": 0, "p50": None, "p95": None, "over_budget": 0}
+    status["report"] = {
+        "populations": {"settled": {"first_audio_ms": none}, "cold": {"first_audio_ms": figures}}
+    }
+    status["conditions"] = {"budget_ms": 800}
+    lines = shown(watched(status, *map(turn, range(32, 0, -1))), 80, 24)
+    assert len(lines) == 23
+    at = next(place for place, line in enumerate(lines) if line.startswith("first audio: p50"))
+    assert lines[at] == "first audio: p50 640 ms, p95 1200 ms; 3 of 20 over the budget of 800 ms (cold)"
+    assert lines[at + 2] == "the last turn: first audio 640 ms"
+    assert [line.split()[-4:-1] for line in lines[at + 3 : at + 4]] == [["300", "ms", "◀"]]
+    assert [line.split()[-2:] for line in lines[at + 4 : at + 10]] == [
+        [ms, "ms"] for ms in ("5", "150", "80", "40", "35", "30")
+    ]
+    assert lines[-1].endswith("몇 시야?")
 
 
 @pytest.mark.parametrize("height", [6, 10, 24])
@@ -250,16 +279,6 @@ def test_a_turn_from_a_wav_is_one_of_the_last_and_nothing_that_is_heard_here() -
     assert [one["id"] for one in seen.turns] == [4]
 
 
-def test_an_engine_that_changed_stays_in_its_place_and_one_that_was_replaced_goes() -> None:
-    seen = watched(FakeDaemon().status())
-    seen.take({"type": "engine", "engine": {**engine("llama_server"), "state": "restarting"}})
-    seen.take({"type": "engine", "engine": {**engine("espeak"), "state": "stopped"}})
-    seen.take({"type": "engine", "engine": engine("piper")})
-    assert seen.status is not None
-    states = [(one["name"], one["state"]) for one in seen.status["engines"]]
-    assert states == [("faster_whisper", "ready"), ("llama_server", "restarting"), ("piper", "ready")]
-
-
 def test_while_the_daemon_is_away_what_was_known_stays_and_no_level_is_claimed() -> None:
     seen = watched(FakeDaemon().status(), turn(3))
     seen.take({"type": "levels", "microphone_db": -20.0, "speaker_db": -20.0})
@@ -286,18 +305,23 @@ def test_stages_grow_on_the_clock_of_the_latest_and_none_is_invisible() -> None:
 
 
 async def test_the_screen_is_drawn_for_what_is_new_and_asks_for_levels(daemon: FakeDaemon) -> None:
-    drawn: list[tuple[str, float | None]] = []
+    drawn: list[tuple[str, float | None, list[str]]] = []
 
     def draw(watched: Watched) -> None:
         assert watched.status is not None
-        drawn.append((watched.status["state"], watched.microphone_db))
+        faults = [fault["text"] for fault in watched.status["faults"]]
+        drawn.append((watched.status["state"], watched.microphone_db, faults))
 
     async with following(Screen(draw), daemon):
         await until(lambda: bool(drawn))
         assert daemon.broadcast.followers == 1
         daemon.broadcast.publish({"type": "levels", "microphone_db": -12.5, "speaker_db": None})
         await until(lambda: drawn[-1][1] == -12.5)
+        daemon.faults = [{"code": "f", "text": "No mic.", "next": ""}]
+        daemon.broadcast.publish({"type": "fault", "fault": {**daemon.faults[0], "text": "마이크 없음"}})
+        await until(lambda: drawn[-1][2] == ["No mic."])
     assert ("turns", 32) in daemon.asked
+    assert daemon.read_in[1:] == ["en", "en"]  # the first is of the snapshot
 
 
 def test_every_word_of_the_screen_is_there_in_both_languages() -> None:
