@@ -18,6 +18,8 @@ import pytest
 import uv
 from packaging.utils import canonicalize_name
 from tests.bundle.real import ENGINES, Made, hidden
+from tests.bundle.small import Small, says
+from tests.bundle.small import install as install_small
 
 from ondam.deploy import bundle_sbom
 from ondam.deploy.bundle_versions import Versions
@@ -71,7 +73,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     return Site(tmp_path_factory.mktemp("site"), shutil.which(wanted, path="/usr/bin") or own)
 
 
-def test_a_real_bundle(made: Made, site: Site, record_property: Callable[[str, object], None]) -> None:
+def test_a_real_bundle(
+    made: Made, one: Small, site: Site, record_property: Callable[[str, object], None]
+) -> None:
     folder, manifest = site.folder, made.manifest
     bundle = folder / "ondam.bundle"
     bundle.hardlink_to(made.path)
@@ -82,9 +86,11 @@ def test_a_real_bundle(made: Made, site: Site, record_property: Callable[[str, o
     install += ["--bin", folder / "bin"]
     versions = Versions(folder / "root")
 
-    # Killed while the engines' environments are made, it leaves nothing that runs; the next one goes on.
+    # Killed while the engines' environments are made, it leaves what ran before; the next one goes on.
+    before = install_small(one, versions)
     killed_in_the_middle(site, install, versions)
-    assert versions.current() is None and versions.all() == []
+    assert says(versions) == "ondam 1.0"
+    assert versions.current() == before.identity and versions.all() == [before]
 
     began = time.monotonic()
     done = site.run(*install, timeout=200)
@@ -106,8 +112,8 @@ def test_a_real_bundle(made: Made, site: Site, record_property: Callable[[str, o
     print(f"create {made.seconds:.0f} s, install {installed:.1f} s, demo {answered:.1f} s")
 
     listed = site.run(folder / "bin/ondam", "bundle", "list", "--json")
-    (row,) = json.loads(listed.stdout)
-    assert (row["state"], row["engines"]) == ("current", list(ENGINES))
+    rows = {row["state"]: row["engines"] for row in json.loads(listed.stdout)}
+    assert rows == {"current": list(ENGINES), "previous": []}
 
 
 def killed_in_the_middle(site: Site, install: Sequence[object], versions: Versions) -> None:
