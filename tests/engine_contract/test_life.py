@@ -14,7 +14,9 @@ import psutil
 import pytest
 from tests.engine_contract.exercise import exercise_for
 from tests.engine_contract.launched import Launched, Prepared
-from tests.engine_contract.tracing import opened_to_write, opens, outside, sockets, strace
+from tests.engine_contract.tracing import opened_to_write, opens, outside, reached, sockets, strace
+
+from ondam.airgap.trace import Trace
 
 REQUESTS = 20
 
@@ -35,33 +37,34 @@ TRANSFORMERS_OPENS = 12
 async def test_weights_are_read_at_the_start_alone_and_nothing_looks_outside(
     prepared: Prepared, tmp_path: Path
 ) -> None:
-    trace = tmp_path / "trace"
+    traces = tmp_path / "traces"
+    traces.mkdir()
     began = time.monotonic()
-    with Launched(prepared, tmp_path, before=strace(trace)) as engine:
+    with Launched(prepared, tmp_path, before=strace(traces)) as engine:
         exercise = exercise_for(engine)
         await exercise.short()
-        until_ready = trace.read_text("utf-8", "replace")
+        until_ready = Trace.read(traces)
         children = engine.children()
         for _ in range(REQUESTS):
             await exercise.short()
         await asyncio.sleep(max(0.0, began + WATCHED_S - time.monotonic()))
         assert engine.alive()
         report = engine.report()
-        after = trace.read_text("utf-8", "replace")[len(until_ready) :]
+        whole = Trace.read(traces)
         assert engine.children() == children, "a process was started for a request"
-    assert outside(until_ready + after) == []
+    assert outside(whole) == []
     if prepared.folder.manifest.launch.network == "none":
         # Although nothing would have kept it from making one: traced, an engine is not cut off.
-        assert sockets(until_ready + after) == []
+        assert (reached(whole), sockets(whole)) == ([], [])
     assert children == [] or engine.name in SEVERAL_PROCESSES
     if report["model"] is not None:
         weights = Path(report["model"]["path"])
         print(f"{engine.name}: weights opened {opens(until_ready, weights)} times until ready")
         allowed = TRANSFORMERS_OPENS if "transformers" in report["versions"] else STARTING_OPENS
         assert 1 <= opens(until_ready, weights) <= allowed
-        assert opens(after, weights) == 0
-        assert opened_to_write(until_ready + after, weights.parent) == set()
-    assert opened_to_write(until_ready + after, prepared.data.environments) == set()
+        assert opens(whole, weights) == opens(until_ready, weights)
+        assert opened_to_write(whole, weights.parent) == set()
+    assert opened_to_write(whole, prepared.data.environments) == set()
 
 
 async def test_asked_to_end_when_idle_it_ends(prepared: Prepared, tmp_path: Path) -> None:

@@ -5,54 +5,69 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.engine_contract.tracing import opened_to_write, opens, outside, sockets, strace
+from tests.engine_contract.tracing import opened_to_write, opens, outside, reached, sockets, strace
+
+from ondam.airgap.trace import Trace, calls
+
+# ruff: noqa: E501 (strace's lines)
 
 TRACE = r"""
-12 connect(3, {sa_family=AF_UNIX, sun_path="/run/x.sock"}, 110) = 0
-12 connect(3, {sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr("127.0.0.1")}, 16) = 0
-12 connect(3, {sa_family=AF_INET6, sin6_port=htons(80), inet_pton(AF_INET6, "::1", &sin6_addr)}, 28) = 0
-12 connect(4, {sa_family=AF_INET, sin_port=htons(53), sin_addr=inet_addr("192.0.2.1")}, 16) = 0
-13 sendto(5, "x", 1, 0, {sa_family=AF_INET6, inet_pton(AF_INET6, "2001:db8::1", &sin6_addr)}, 28) = 1
-14 openat(AT_FDCWD, "/m/model.bin", O_RDONLY|O_CLOEXEC) = 7
-14 openat(AT_FDCWD, "/m/model.bin", O_RDONLY) = -1 ENOENT (No such file or directory)
-14 openat(AT_FDCWD, "/m/model.bin.json", O_RDONLY) = 8
-14 open("/m/model.bin", O_RDONLY) = 9
-14 openat(AT_FDCWD, "/\354\240\200/model.bin", O_RDONLY) = 9
+connect(3<socket:[1]>, {sa_family=AF_UNIX, sun_path="/run/x.sock"}, 110) = 0
+connect(3<socket:[1]>, {sa_family=AF_INET, sin_port=htons(80), sin_addr=inet_addr("127.0.0.1")}, 16) = 0
+connect(3<socket:[1]>, {sa_family=AF_UNIX, sun_path=@"bus"}, 110) = 0
+connect(4<socket:[2]>, {sa_family=AF_INET, sin_port=htons(53), sin_addr=inet_addr("127.0.0.53")}, 16) = 0
+sendto(5<socket:[3]>, "x", 1, 0, {sa_family=AF_INET6, sin6_port=htons(9), inet_pton(AF_INET6, "2001:db8::1", &sin6_addr)}, 28) = 1
+io_uring_setup(8, {flags=0}) = 6<anon_inode:[io_uring]>
+openat(AT_FDCWD</x>, "/m/model.bin", O_RDONLY|O_CLOEXEC) = 7</m/model.bin>
+openat(AT_FDCWD</x>, "/m/model.bin", O_RDONLY) = -1 ENOENT (No such file or directory)
+openat(AT_FDCWD</x>, "/m/model.bin.json", O_RDONLY) = 8</m/model.bin.json>
+open("/link/model.bin", O_RDONLY) = 9</m/model.bin>
+openat(AT_FDCWD</x>, "/\354\240\200/model.bin", O_RDONLY) = 9</\354\240\200/model.bin>
 """
 
 
-def test_only_attempts_at_other_machines_count() -> None:
-    assert [line.split("(")[0] for line in outside(TRACE)] == ["12 connect", "13 sendto"]
+def made(text: str) -> Trace:
+    return Trace.of({1: tuple(calls(text.strip().splitlines()))})
 
 
-def test_sockets_of_other_families_and_abstract_ones_count() -> None:
-    made = """
-12 socket(AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC, 0) = 3
-12 socket(AF_INET, SOCK_DGRAM, IPPROTO_IP) = -1 EAFNOSUPPORT (Address family not supported by protocol)
-12 socket(AF_NETLINK, SOCK_RAW|SOCK_CLOEXEC, NETLINK_ROUTE <unfinished ...>
-12 connect(3, {sa_family=AF_UNIX, sun_path=@"bus"}, 110) = 0
-"""
-    assert [line.split(",")[0] for line in sockets(made)] == [
-        "12 socket(AF_INET", "12 socket(AF_NETLINK", "12 connect(3",
-    ]  # fmt: skip
-    assert sockets(TRACE) == []
+def test_other_machines_name_servers_and_rings_are_outside_and_a_loopback_is_not() -> None:
+    assert [(one.call, one.way) for one in outside(made(TRACE))] == [
+        ("io_uring_setup", "ring"),
+        ("connect", "name_service"),
+        ("sendto", "address"),
+    ]
+    assert {one.way for one in reached(made(TRACE))} == {
+        "ring", "name_service", "address", "loopback", "abstract",
+    }  # fmt: skip
+
+
+def test_sockets_of_other_families_count_whatever_they_are_for() -> None:
+    found = made("""
+socket(AF_UNIX, SOCK_STREAM|SOCK_CLOEXEC, 0) = 3<socket:[1]>
+socket(AF_INET, SOCK_DGRAM, IPPROTO_IP) = -1 EAFNOSUPPORT (Address family not supported by protocol)
+socket(AF_INET6, SOCK_STREAM, IPPROTO_IP) = 4<socket:[2]>
+socket(AF_NETLINK, SOCK_RAW|SOCK_CLOEXEC, NETLINK_ROUTE) = 5<socket:[3]>
+""")
+    assert [arguments.split(",")[0] for arguments in sockets(found)] == ["AF_INET", "AF_INET6", "AF_NETLINK"]
+    assert sockets(made(TRACE)) == []
 
 
 def test_only_opens_that_succeeded_count() -> None:
-    assert opens(TRACE, Path("/m/model.bin")) == 2
-    assert opens(TRACE, Path("/저/model.bin")) == 1
-    assert opens(TRACE, Path("/m/other.bin")) == 0
+    assert opens(made(TRACE), Path("/m/model.bin")) == 2
+    assert opens(made(TRACE), Path("/저/model.bin")) == 1
+    assert opens(made(TRACE), Path("/m/other.bin")) == 0
 
 
 def test_opens_to_write_count_whether_they_succeed_or_not() -> None:
-    made = r"""
-14 openat(AT_FDCWD, "/m/a", O_RDONLY|O_CLOEXEC) = 7
-14 openat(AT_FDCWD, "/m/b", O_RDWR) = -1 EROFS (Read-only file system)
-14 openat(AT_FDCWD, "/m/c", O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC, 0666 <unfinished ...>
-14 openat2(AT_FDCWD, "/m/d", {flags=O_WRONLY, resolve=0}, 24) = 9
-14 openat(AT_FDCWD, "/elsewhere", O_WRONLY) = 9
-"""
-    assert opened_to_write(made, Path("/m")) == {Path("/m/b"), Path("/m/c"), Path("/m/d")}
+    found = made(r"""
+openat(AT_FDCWD</x>, "/m/a", O_RDONLY|O_CLOEXEC) = 7</m/a>
+openat(AT_FDCWD</x>, "/m/b", O_RDWR) = -1 EROFS (Read-only file system)
+openat(AT_FDCWD</x>, "/m/c", O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC, 0666) = 8</m/c>
+openat2(AT_FDCWD</x>, "/m/d", {flags=O_WRONLY, resolve=0}, 24) = 9</m/d>
+creat("/m/e", 0600) = 10</m/e>
+openat(AT_FDCWD</x>, "/elsewhere", O_WRONLY) = 9</elsewhere>
+""")
+    assert opened_to_write(found, Path("/m")) == {Path("/m/b"), Path("/m/c"), Path("/m/d"), Path("/m/e")}
 
 
 @pytest.mark.engines
@@ -64,9 +79,9 @@ def test_an_attempt_and_an_open_of_a_real_process_are_seen(tmp_path: Path) -> No
     )
     file = tmp_path / "가 file"
     file.touch()
-    trace = tmp_path / "trace"
-    with subprocess.Popen([*strace(trace), sys.executable, "-c", script, str(file)]) as process:
+    with subprocess.Popen([*strace(tmp_path), sys.executable, "-c", script, str(file)]) as process:
         process.wait()
-        assert process.returncode == 0 or "Network is unreachable" in trace.read_text()
-    assert len(outside(trace.read_text())) == 1
-    assert opens(trace.read_text(), file) == 1
+    found = Trace.read(tmp_path)
+    assert [(one.way, one.address) for one in outside(found)] == [("address", "192.0.2.1:9")]
+    assert process.returncode == 0 or outside(found)[0].outcome == "ENETUNREACH"
+    assert opens(found, file) == 1

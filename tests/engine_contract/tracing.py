@@ -1,72 +1,67 @@
-"""What a process did, as strace saw it."""
+"""What an engine did, as the trace of ``ondam doctor --air-gap`` shows it."""
 
 from __future__ import annotations
 
-import ipaddress
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-ADDRESS = re.compile(r'inet_addr\("([^"]+)"\)|inet_pton\(AF_INET6, "([^"]+)"')
-OPENED = re.compile(r'^(?:\d+ +)?open(?:at|at2)?\((?:AT_FDCWD, |\d+[^,]*, )?"((?:[^"\\]|\\.)*)".* = \d+')
-TO_WRITE = re.compile(
-    r'^(?:\d+ +)?open(?:at|at2)?\((?:AT_FDCWD, |\d+[^,]*, )?"((?:[^"\\]|\\.)*)", '
-    r"[^)]*O_(?:WRONLY|RDWR|CREAT|TRUNC)"
-)
-CALL = re.compile(r"^(?:\d+ +)?(connect|sendto|sendmsg|sendmmsg)\(")
+from ondam.airgap import trace
+from ondam.airgap.attempts import Attempt, attempts
+from ondam.airgap.files import OPENING, WRITING
+from ondam.airgap.trace import Call, Trace, plain
 
-OTHER_FAMILY = re.compile(r"^(?:\d+ +)?socket\((?!AF_UNIX|AF_LOCAL)")
-ABSTRACT = re.compile(r'^(?:\d+ +)?(?:connect|sendto|sendmsg|sendmmsg)\(.*sun_path=@"')
+NOT_OUTSIDE = {"loopback", "abstract"}
+"""Ways that stay in the network of an engine that has a loopback of its own."""
+
+LOCAL = ("AF_UNIX", "AF_LOCAL")
+
+PATH = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
-def strace(output: Path) -> list[str]:
+def strace(into: Path) -> list[str]:
     """Words to put in front of a command: it keeps its own process id, and its parent."""
-    calls = "open,openat,openat2,socket,connect,sendto,sendmsg,sendmmsg"
-    return [
-        "strace",
-        "-D",
-        "-f",
-        "--seccomp-bpf",
-        "-qq",
-        "-s",
-        "4096",
-        "-e",
-        f"trace={calls}",
-        "-o",
-        str(output),
-    ]
+    # Quickly: a traced engine is not cut off, so no filter refuses what strace is to see.
+    return [*trace.command(into), "--seccomp-bpf"]
 
 
-def outside(trace: str) -> list[str]:
-    """Every attempt at an address that is not this machine's own."""
-    return [
-        line
-        for line in trace.splitlines()
-        if CALL.match(line)
-        and any(not ipaddress.ip_address(v4 or v6).is_loopback for v4, v6 in ADDRESS.findall(line))
-    ]
+def reached(found: Trace) -> list[Attempt]:
+    """Every attempt at something that is not a socket in the file system."""
+    seen = attempts(found, lambda thread: "engine", own=lambda path: False, configured=frozenset())
+    return [one for one in seen if one.verdict == "attempt"]
 
 
-def sockets(trace: str) -> list[str]:
-    """Every socket that is none in the file system: of another family, or abstract."""
-    return [line for line in trace.splitlines() if OTHER_FAMILY.match(line) or ABSTRACT.match(line)]
+def outside(found: Trace) -> list[Attempt]:
+    """Every attempt that would leave a network with nothing but a loopback in it."""
+    return [one for one in reached(found) if one.way not in NOT_OUTSIDE]
 
 
-def opens(trace: str, path: Path) -> int:
-    """How often ``path`` was opened with success."""
-    found = (OPENED.match(line) for line in trace.splitlines())
-    return sum(match is not None and Path(_plain(match[1])) == path for match in found)
+def sockets(found: Trace) -> list[str]:
+    """Every socket of another family than those in the file system, whatever it was for."""
+    made = (call.arguments for call in _calls(found) if call.name == "socket")
+    return [arguments for arguments in made if not arguments.startswith(LOCAL)]
 
 
-def opened_to_write(trace: str, folder: Path) -> set[Path]:
+def opens(found: Trace, path: Path) -> int:
+    """How often ``path`` was opened with success, by whatever name."""
+    return sum(call.name in OPENING and call.opened == str(path.resolve()) for call in _calls(found))
+
+
+def opened_to_write(found: Trace, folder: Path) -> set[Path]:
     """What below ``folder`` was to be written, made or cut off, whether that succeeded or not."""
-    found = (TO_WRITE.match(line) for line in trace.splitlines())
-    paths = {Path(_plain(match[1])) for match in found if match is not None}
-    return {path for path in paths if path.is_relative_to(folder)}
+    paths = {
+        Path(call.opened or _named(call)).resolve()
+        for call in _calls(found)
+        if call.name == "creat" or (call.name in OPENING and WRITING.search(call.arguments))
+    }
+    return {path for path in paths if path.is_relative_to(folder.resolve())}
 
 
-def _plain(text: str) -> str:
-    """strace writes bytes that are no ASCII in octal."""
-    octal = re.sub(
-        rb"\\([0-7]{1,3})", lambda match: bytes([int(match[1], 8)]), text.encode("ascii", "backslashreplace")
-    )
-    return octal.decode("utf-8", "surrogateescape")
+def _named(call: Call) -> str:
+    match = PATH.search(call.arguments)
+    return plain(match[1]) if match else ""
+
+
+def _calls(found: Trace) -> Iterator[Call]:
+    for made in found.calls.values():
+        yield from made
