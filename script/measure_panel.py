@@ -3,13 +3,15 @@
     .venv/bin/python script/measure_panel.py [--turns 10000] [--panels 20] [--pairs 40] [--seconds 60]
 
 A daemon whose engines only wait (100 ms each), with a journal of so many turns; a panel; a browser for the
-opening times. Whoever looks on in the other measurements is connected as an open page is (levels, marks and
-the answer as it is spoken included) and draws nothing: what Chromium takes of the machine is not the panel's.
+opening times. Whoever looks on in the other measurements is connected as an open page is (a quarter each as
+Now, with levels, marks and the answer as it is spoken, Turns, Numbers and Engines), asks what that page asks
+after a turn or from time to time, and draws nothing: what Chromium takes of the machine is not the panel's.
 
 ONDAM_HOME must hold the prepared models. Prints JSON: ``opens_ms`` (to the state, the last turn and no longer
-busy, per page), ``cpu`` (of one core, in percent, of daemon and panel, nobody looking on and all of them, at
-rest and in a conversation), ``pairs`` (first audio with all of them looking on less without, turn by turn, in
-ms).
+busy, per page; Numbers until it says what it waits for, and ``numbers_figures`` until its plots are there),
+``cpu`` (of one core, in percent, of daemon and panel, nobody looking on and all of them, at rest and in a
+conversation), ``pairs`` (first audio with all of them looking on less without, turn by turn, in ms; each
+follows at once upon another turn, after which the pages ask).
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +54,15 @@ STUBS_MS = {"stt": 100.0, "ttft": 100.0, "clause": 180.0, "tts": 100.0}
 
 NOISE = 12.0
 """Of 32768: -69 dB, far below a voice."""
+
+LOOKED_AT = {"now": None, "turns": "turns?limit=50", "numbers": "series?since=7d", "engines": "status"}
+"""Pages that somebody leaves open, and what each asks for. Budget and Settings ask when they are opened."""
+
+AFTER_A_TURN_S = {"turns": 0.7, "numbers": 1.5}
+BEHIND_S = 15.0
+"""Figures that are some seconds old are asked for again."""
+
+ENGINES_S = 5.0
 
 T_95 = ((10, 2.26), (20, 2.09), (30, 2.05), (40, 2.02), (60, 2.0), (10**9, 1.98))
 """Student's t for a two-sided 95 %, by the number of pairs at most."""
@@ -93,7 +106,7 @@ def fill(journal: Path, turns: int) -> None:
 
 async def opening(browser: Browser, address: str, times: int) -> dict[str, dict[str, float]]:
     """From the first request until the page has what it shows."""
-    found: dict[str, list[float]] = {name: [] for name in PAGES}
+    found: dict[str, list[float]] = {name: [] for name in (*PAGES, "numbers_figures")}
     for _ in range(times):
         for name in PAGES:
             async with opened(browser, "about:blank") as (page, _looked):
@@ -107,19 +120,22 @@ async def opening(browser: Browser, address: str, times: int) -> dict[str, dict[
                 await page.wait_for_selector("#state[data-state=listening]")
                 if name != "numbers":  # findings come after the plots
                     await go(page, name)
+                else:
+                    await page.wait_for_selector(".page-numbers select")
                 if name == "now":
                     await page.wait_for_selector(".running .waterfall")
                 if name == "turns":
                     await page.wait_for_selector(".turn")
+                found[name].append(1000 * (time.monotonic() - began))
                 if name == "numbers":
                     await page.wait_for_selector(".plot svg")
-                found[name].append(1000 * (time.monotonic() - began))
+                    found["numbers_figures"].append(1000 * (time.monotonic() - began))
     return {name: _spread(values) for name, values in found.items()}
 
 
 @asynccontextmanager
 async def looking(address: str, panels: int) -> AsyncIterator[None]:
-    """So many pages, connected as open ones are."""
+    """So many pages, connected as open ones are and asking what those ask; what they show first is there."""
     base, token = address.split("#token=")
     origin = {"Origin": "/".join(base.split("/")[:3])}
     async with (
@@ -129,11 +145,13 @@ async def looking(address: str, panels: int) -> AsyncIterator[None]:
         async with session.post(f"{base}session", data=token, headers=origin) as entered:
             entered.raise_for_status()
         reading = []
-        for _ in range(panels):
+        for name in islice(cycle(LOOKED_AT), panels):
             stream = await all_.enter_async_context(
-                session.ws_connect(f"{base}api/events?levels=1", headers=origin)
+                session.ws_connect(f"{base}api/events?levels={int(name == 'now')}", headers=origin)
             )
-            reading.append(asyncio.create_task(_drain(stream)))
+            page = Page(session, base, name)
+            await page.ask()
+            reading.append(asyncio.create_task(page.look_on(stream)))
         try:
             yield
         finally:
@@ -142,9 +160,46 @@ async def looking(address: str, panels: int) -> AsyncIterator[None]:
             await asyncio.gather(*reading, return_exceptions=True)
 
 
-async def _drain(stream: aiohttp.ClientWebSocketResponse) -> None:
-    async for _ in stream:
-        pass
+@dataclass(frozen=True)
+class Page:
+    """What ui/ondam_ui/panel/page/NAME.js asks for, and when."""
+
+    session: aiohttp.ClientSession
+    base: str
+    name: str
+
+    async def ask(self) -> dict[str, Any]:
+        """What it shows, where it is not told by events."""
+        if (call := LOOKED_AT[self.name]) is None:
+            return {}
+        async with self.session.get(f"{self.base}api/{call}") as answer:
+            answer.raise_for_status()
+            found: dict[str, Any] = await answer.json()
+            return found
+
+    async def look_on(self, stream: aiohttp.ClientWebSocketResponse) -> None:
+        """Until the stream ends."""
+        async with asyncio.TaskGroup() as asking:
+            if self.name == "engines":
+                asking.create_task(self._from_time_to_time())
+            after: asyncio.Task[None] | None = None
+            async for message in stream:
+                told = message.json()["type"] == "turn" and self.name in AFTER_A_TURN_S
+                if told and (after is None or after.done()):
+                    after = asking.create_task(self._after_a_turn())
+
+    async def _after_a_turn(self) -> None:
+        wait_s = AFTER_A_TURN_S[self.name]
+        while True:
+            await asyncio.sleep(wait_s)
+            if not (await self.ask()).get("behind"):
+                return
+            wait_s = BEHIND_S
+
+    async def _from_time_to_time(self) -> None:
+        while True:
+            await asyncio.sleep(ENGINES_S)
+            await self.ask()
 
 
 async def busy(processes: dict[str, psutil.Process], seconds: float) -> dict[str, float]:
@@ -174,7 +229,7 @@ async def pairs(house: House, address: str, panels: int, count: int) -> dict[str
             async with AsyncExitStack() as stack:
                 if watched:
                     await stack.enter_async_context(looking(address, panels))
-                await asyncio.sleep(0.5)
+                await turn(house, number)
                 both[watched] = await turn(house, number)
         if both[True] is not None and both[False] is not None:
             differences.append(both[True] - both[False])
