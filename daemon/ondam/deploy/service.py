@@ -14,11 +14,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ondam.carried import carried
+from ondam.deploy.bundle_versions import of_home
 from ondam.deploy.unit import NAME, SYSUSERS, Installed, Scope, shipped, unit
 from ondam.errors import ServiceError
 from ondam.messages import Phrase, typed
@@ -93,8 +94,8 @@ class Service:
 
     @property
     def _config(self) -> Path:
-        folder = Path(self.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser()
-        if not folder.is_absolute():
+        folder = of_home(self.environ.get("XDG_CONFIG_HOME") or "~/.config")
+        if folder is None:
             raise ServiceError("service_no_home")
         return folder
 
@@ -136,12 +137,14 @@ class Service:
             self._must_be_root("install")
             self._must_be_seen(program)
             self._write(self.sysusers, shipped(SYSUSERS))
-            (self.root / "etc/ondam").mkdir(mode=0o755, parents=True, exist_ok=True)
+            with _writing(self.root / "etc/ondam") as folder:
+                folder.mkdir(mode=0o755, parents=True, exist_ok=True)
             made = self.run(["systemd-sysusers", str(self.sysusers)])
             if made.returncode:
                 told.append(Phrase("service_no_users", reason=_reason(made), path=self.sysusers))
             else:
-                self._state_folder()
+                with _writing(self.root / str(MACHINE_STATE.relative_to("/"))) as folder:
+                    self._state_folder(folder)
             told.append(Phrase("service_groups", user=self.environ.get("SUDO_USER") or "NAME"))
         self._write(self.path, written)
         if not self.running:
@@ -167,7 +170,8 @@ class Service:
         if self.running:
             self._systemctl("disable", "--now", NAME)
         for path in (self.path, self.sysusers) if self.scope == "system" else (self.path,):
-            path.unlink(missing_ok=True)
+            with _writing(path):
+                path.unlink(missing_ok=True)
         if self.running:
             self._systemctl("daemon-reload")
         return Done(self.path, False)
@@ -230,9 +234,8 @@ class Service:
                 if any(place.is_relative_to(hidden) for hidden in HIDDEN):
                     raise ServiceError("service_program_at_home", path=place)
 
-    def _state_folder(self) -> None:
+    def _state_folder(self, folder: Path) -> None:
         """Before the first start, so that models and engines can be brought as its owner."""
-        folder = self.root / str(MACHINE_STATE.relative_to("/"))
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with contextlib.suppress(LookupError):  # systemd makes it all the same when it starts the service
             shutil.chown(folder, GROUP, GROUP)
@@ -240,20 +243,28 @@ class Service:
         hand_over(folder)
 
     def _write(self, path: Path, text: str) -> None:
-        beside: Path | None = None
-        try:
+        with _writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=".ondam-")
             beside = Path(name)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            beside.chmod(0o644)
-            beside.replace(path)
-        except OSError as error:
-            if beside is not None:
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    file.write(text)
+                beside.chmod(0o644)
+                beside.replace(path)
+            except OSError:
                 with contextlib.suppress(OSError):
                     beside.unlink(missing_ok=True)
-            raise ServiceError("service_unwritable", path=path, reason=error.strerror or error) from error
+                raise
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[Path]:
+    """``path`` is written, made or removed. Raises ServiceError where it cannot be."""
+    try:
+        yield path
+    except OSError as error:
+        raise ServiceError("service_unwritable", path=path, reason=error.strerror or error) from error
 
 
 def program() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Sequence
@@ -204,3 +205,40 @@ def test_a_bundles_launcher_is_started_whatever_version_is_current(
     assert program() == launcher
     monkeypatch.setattr(services, "carried", lambda: None)
     assert program().name == "ondam" and program().is_absolute()
+
+
+def test_without_a_home_the_unit_has_no_place(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", unknown)
+    with pytest.raises(ServiceError) as raised:
+        machine.service("user", XDG_CONFIG_HOME="").install(RUNS, start=False)
+    assert raised.value.code == "service_no_home"
+    monkeypatch.undo()
+    with pytest.raises(ServiceError) as raised:
+        machine.service("user", XDG_CONFIG_HOME="config").install(RUNS, start=False)
+    assert raised.value.code == "service_no_home", "where it would lie depends on where one stands"
+
+
+@pytest.mark.parametrize("place", ["etc/ondam", "var/lib/ondam", "etc/sysusers.d"])
+def test_a_place_that_cannot_be_made_is_told(machine: Machine, place: str) -> None:
+    in_the_way = machine.root / place
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.write_text("a file")
+    with pytest.raises(ServiceError) as raised:
+        machine.service("system").install(RUNS, start=False)
+    assert raised.value.code == "service_unwritable" and str(in_the_way) in str(raised.value)
+
+
+def test_a_unit_that_cannot_be_removed_is_told(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    service = machine.service("user")
+    service.install(RUNS, start=False)
+
+    def refused(path: Path, missing_ok: bool = False) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    with pytest.raises(ServiceError) as raised:
+        service.uninstall()
+    assert raised.value.code == "service_unwritable" and "Read-only" in str(raised.value)
