@@ -53,7 +53,7 @@ def built() -> Iterator[re.Pattern[str]]:
                 fixed = "".join(str(p) for p in parts if p is not None)
                 if re.fullmatch(r"_?[a-z_]*[a-z]{2}_?[a-z_]*", fixed) and "_" in fixed:
                     yield re.compile("".join("[a-z0-9_]+" if p is None else re.escape(str(p)) for p in parts))
-            elif isinstance(node, ast.Call) and (name := called(node)) in PREFIXED:
+            elif isinstance(node, ast.Call) and node.args and (name := called(node)) in PREFIXED:
                 first = node.args[0]
                 if isinstance(first, ast.Constant) and first.value:
                     yield re.compile(re.escape(str(first.value)) + PREFIXED[name] + "[a-z_]+")
@@ -110,6 +110,48 @@ def test_every_text_is_told_by_somebody() -> None:
         if code not in literals and not any(pattern.fullmatch(code) for pattern in patterns)
     }
     assert unused == set()
+
+
+NOTHING_NEXT = {
+    # An answer to a program: what is to be done about it is its author's, or to ask again.
+    *("control_bad_request", "control_body_too_slow", "control_reader_too_slow", "control_too_large"),
+    *(
+        "control_too_many_clients",
+        "control_unknown_call",
+        "internal_fault",
+        "no_answer",
+        "switch_turn_goes_on",
+    ),
+    # It names the file, line, key or word that is wrong and what was expected: that is what is to be mended.
+    *("bench_no_clips", "cli_file_unreadable", "cli_spec_no_name", "cli_spec_twice", "config_problems"),
+    *("engine_name_differs", "file_differs_from_card", "file_missing", "id_malformed", "toml_broken"),
+    *("import_missing", "import_not_whisper", "import_unknown", "import_unreadable", "wheel_lacks_member"),
+    *("quality_list_line", "quality_lists", "quality_no_transcript", "quality_no_words"),
+    *("quality_text_unreadable", "sound_file_missing", "sound_file_rate", "sound_file_unreadable"),
+    "sound_file_unwritable",
+    # What was found out, or a fault of ours: nothing that a person types changes it.
+    *("airgap_linux_alone", "bench_stub_broken", "bench_stubs_did_not_start", "cold_slow", "excuse_tts"),
+    *("quality_voice_silent", "report_no_turns"),
+}
+"""Errors that say nothing of what to do next, and why that is right."""
+
+
+def test_every_error_says_what_to_do_next_or_why_it_does_not() -> None:
+    kinds = {
+        name
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, errors.OndamError)
+    }
+    raised = {
+        part.value
+        for _, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and called(node) in kinds and node.args
+        for part in ast.walk(node.args[0])  # a code may be one of two
+        if isinstance(part, ast.Constant) and part.value in catalog()
+    }
+    assert {code for code in raised if "next" not in catalog()[code]} - NOTHING_NEXT == set()
+    assert set(catalog()) >= NOTHING_NEXT
 
 
 @pytest.mark.parametrize("code", sorted(catalog()))
