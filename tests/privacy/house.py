@@ -40,9 +40,10 @@ def gossiping(home: Path, heard: str, says: str, settings: Mapping[str, str], qu
         # Not among the options: those stand with the conditions of every turn.
         words = data / "engines" / f"gossip_{stage}" / "words.json"
         words.write_text(json.dumps({"heard": heard, "says": says}))
-    for name in ("tmp", "run"):
+    own = {"TMPDIR": "tmp", "XDG_RUNTIME_DIR": "run", "HOME": "user", "XDG_CACHE_HOME": "cache"}
+    for name in own.values():
         (home / name).mkdir()
-    environ = {"TMPDIR": str(home / "tmp"), "XDG_RUNTIME_DIR": str(home / "run"), "PYTHONDEVMODE": ""}
+    environ = {**{key: str(home / name) for key, name in own.items()}, "PYTHONDEVMODE": ""}
     return House(home, {**SETTINGS, **settings}, environ=environ)
 
 
