@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.planner.machines import engine
 
 from ondam.messages import Phrase
 from ondam.planner.facts import Gpu
@@ -12,7 +11,21 @@ from ondam.supervisor.manifest import Manifest, engine_roots, find_engines
 
 
 def manifest(*locks: str, **drivers: str) -> Manifest:
-    return engine("ex", "llm", ["cuda"], 1, [], locks=locks, drivers=drivers).manifest
+    return Manifest.model_validate(
+        {
+            "name": "ex",
+            "stage": "llm",
+            "protocol": "openai",
+            "licence": "MIT",
+            "summary_en": "-",
+            "summary_ko": "-",
+            "launch": {"command": ["x"]},
+            "environment": {"locks": {lock: f"{lock}.lock" for lock in locks}, "drivers": drivers},
+            "capabilities": {"languages": ["ko", "en"]},
+            "needs": {"devices": ["cuda"], "memory_mib": 1},
+            "limits": {"busy_after_cancel_ms": 1},
+        }
+    )
 
 
 def card(driver: str | None, capability: str | None = "8.9") -> Gpu:
