@@ -112,7 +112,16 @@ def _lines(proof: Proof, language: Language) -> Iterator[str]:
     yield from _table(
         tuple(say(f"airgap_{word}") for word in ("process", "family", "address", "rights")),
         [
-            (one.process, one.family, one.address, "–" if one.mode is None else f"{one.mode:04o}")
+            (
+                one.process,
+                one.family,
+                one.address,
+                say("airgap_listens_configured")
+                if one.configured
+                else "–"
+                if one.mode is None
+                else f"{one.mode:04o}",
+            )
             for one in proof.listening
         ],
     )

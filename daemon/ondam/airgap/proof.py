@@ -65,12 +65,13 @@ class Proof:
 
     @property
     def exposed(self) -> tuple[Listening, ...]:
-        """Sockets that others than their owner, or its group, reach; an engine's own loopback is its own."""
+        """Sockets that others than their owner, or its group, reach, and nobody wished for; an engine's own
+        loopback is its own."""
         own = {e.name for e in self.engines if e.isolation is not None and "namespace" in e.isolation.means}
         return tuple(
             one
             for one in self.listening
-            if not one.private and (one.process not in own or one.family == "unix")
+            if not one.private and not one.configured and (one.process not in own or one.family == "unix")
         )
 
     @property

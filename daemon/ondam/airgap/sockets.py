@@ -31,6 +31,8 @@ class Listening:
     address: str
     mode: int | None = None
     """Rights of its file; None for one that is no file."""
+    configured: bool = False
+    """Of a port that the user wished for, and that the daemon of the proof does not open."""
 
     @property
     def private(self) -> bool:

@@ -97,7 +97,9 @@ async def _prove(here: Places, config: Config, isolated: bool) -> Proof:
     outside = configured(config)
     network, around = _surroundings(outside)
     language = config.spoken_language
-    settings = {"language": language} | ({} if isolated else {"supervisor.isolation": "off"})
+    # The port is the running daemon's, and its address none that a network with nothing in it has.
+    settings = {"language": language, "metrics.listen": ""}
+    settings |= {} if isolated else {"supervisor.isolation": "off"}
     strace = shutil.which("strace")
     with home_beside(here) as (home, beside), tempfile.TemporaryDirectory(prefix="ondam-trace-") as folder:
         traces, user = Path(folder), name_of(home)
@@ -128,7 +130,7 @@ async def _prove(here: Places, config: Config, isolated: bool) -> Proof:
         watched_s=round(watched_s, 1),
         turns=turns,
         engines=engines,
-        listening=listening,
+        listening=listening + wished_for(config),
         **seen,
     )  # fmt: skip
 
@@ -191,6 +193,16 @@ def configured(config: Config) -> frozenset[tuple[str, int]]:
         if parts.scheme in {"tcp", "http", "https"} and parts.hostname:
             found.add((parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)))
     return frozenset(found)
+
+
+def wished_for(config: Config) -> tuple[Listening, ...]:
+    """The port that the user lets the daemon open."""
+    from ondam.airgap.sockets import Listening
+
+    if config.metrics.where is None:
+        return ()
+    family = "tcp6" if ":" in config.metrics.where.host else "tcp"
+    return (Listening("daemon", family, config.metrics.listen, configured=True),)
 
 
 def _surroundings(outside: frozenset[tuple[str, int]]) -> tuple[Network, Around]:

@@ -51,7 +51,14 @@ def test_it_holds_when_a_watched_turn_tried_nothing() -> None:
         "network": "none", "means": ["filter"], "closed": True, "remains": ["abstract"],
     }  # fmt: skip
     assert made["listening"] == [
-        {"process": "ear", "family": "unix", "address": "/run/x.sock", "mode": "0600", "private": True}
+        {
+            "process": "ear",
+            "family": "unix",
+            "address": "/run/x.sock",
+            "mode": "0600",
+            "configured": False,
+            "private": True,
+        }
     ]
 
 

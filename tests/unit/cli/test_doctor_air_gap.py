@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from tests.unit.airgap.test_proof import PROOF, TRIED
 
+from ondam.airgap.page import page
 from ondam.airgap.proof import Proof
 from ondam.cli import doctor_air_gap
-from ondam.cli.doctor_air_gap import configured, run
+from ondam.cli.doctor_air_gap import configured, run, wished_for
 from ondam.config import load
 from ondam.errors import EngineError
 from ondam.places import Places, places
@@ -100,6 +101,16 @@ def test_engines_by_address_are_known_by_host_and_port() -> None:
         "tts": {"address": "unix:///run/x"},
     }
     assert configured(load(None, there)) == {("10.0.0.7", 10300), ("rack", 443)}
+
+
+def test_a_port_for_metrics_is_listed_as_wished_for_and_exposes_nothing() -> None:
+    assert wished_for(load(None)) == ()
+    (port,) = wished_for(load(None, {"metrics": {"listen": "127.0.0.1:9464"}}))
+    proof = replace(PROOF, listening=(*PROOF.listening, port))
+    assert proof.problems == ()
+    assert "| daemon | tcp | 127.0.0.1:9464 | metrics.listen in config.toml, not opened" in page(proof, "en")
+    (port,) = wished_for(load(None, {"metrics": {"listen": "[::]:9464"}}))
+    assert (port.family, port.address) == ("tcp6", "[::]:9464")
 
 
 def test_a_report_that_cannot_be_written_is_told_before_the_proof_is_made(

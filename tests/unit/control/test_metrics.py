@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 from prometheus_client.parser import text_string_to_metric_families
+from tests.fakes.virtual_time import virtual_time
 from tests.unit.control.fake_daemon import FakeDaemon, turn
 
 from ondam.config import TcpPlace, load
 from ondam.control import wire
-from ondam.control.exporter import Exporter
+from ondam.control.exporter import MOST_CLIENTS, Exporter
 from ondam.control.metrics import Metrics
 from ondam.control.server import Server
 from ondam.errors import ConfigError, ControlError
@@ -125,6 +129,45 @@ async def test_over_tcp_there_is_nothing_but_the_metrics() -> None:
         await exporter.stop()
     with pytest.raises(OSError):
         await asyncio.open_connection(*where)
+
+
+async def test_over_tcp_more_connections_than_are_any_use_are_closed_and_room_is_made_again() -> None:
+    where = TcpPlace("127.0.0.1", free_port())
+    exporter = Exporter(FakeDaemon(), where)
+    await exporter.start()
+    try:
+        inside = [await asyncio.open_connection(*where) for _ in range(MOST_CLIENTS)]
+        await asyncio.sleep(0)
+        reader, writer = await asyncio.open_connection(*where)
+        with contextlib.suppress(ConnectionError):
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+        writer.close()
+        inside.pop()[1].close()
+        for _ in range(1000):
+            async with aiohttp.ClientSession() as session:
+                with contextlib.suppress(aiohttp.ClientError):
+                    async with session.get(f"http://{where.host}:{where.port}/metrics") as answer:
+                        assert answer.status == 200
+                        break
+        else:
+            raise AssertionError("no room")
+        for _, left in inside:
+            left.close()
+    finally:
+        await exporter.stop()
+
+
+@virtual_time
+async def test_whoever_scrapes_too_often_waits_and_far_too_often_is_refused() -> None:
+    exporter, loop = Exporter(FakeDaemon(), TcpPlace("127.0.0.1", 1)), asyncio.get_running_loop()
+    request = make_mocked_request("GET", "/metrics")
+    for _ in range(20):
+        await exporter._metrics(request)
+    assert loop.time() == 0
+    await exporter._metrics(request)
+    assert loop.time() == pytest.approx(0.1)
+    outcomes = await asyncio.gather(*(exporter._metrics(request) for _ in range(100)), return_exceptions=True)
+    assert sum(isinstance(outcome, web.HTTPTooManyRequests) for outcome in outcomes) == 50
 
 
 def free_port() -> int:
