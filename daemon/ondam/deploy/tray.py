@@ -41,6 +41,9 @@ ASK = (
 )
 """Run by the system's Python: its version, and which pieces it finds."""
 
+VERSION = "import sys; print('.'.join(map(str, sys.version_info[:2])))"
+"""Run by the environment's own: the system's Python, which the distribution may exchange under it."""
+
 FOREIGN = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON")
 """Variables that would point uv to another environment."""
 
@@ -71,12 +74,12 @@ def ready(places: Places) -> TrayHome:
     """The environment, with our own modules as they are now. DesktopError ``tray_not_installed``."""
     found = home(places)
     stamp = _read(found.root)
-    if stamp is None or stamp["packages"] != _packages():
+    if stamp is None or not _is_whole(found, stamp):
         raise DesktopError("tray_not_installed")
     if stamp["sources"] != _sources():
         with _alone(places):
             _copy(found.root)
-            _write(found.root)
+            _write(found)
     return found
 
 
@@ -90,18 +93,32 @@ def install(places: Places, python: Path, mirrors: Mapping[str, str]) -> TrayHom
     found = home(places)
     with _alone(places):
         stamp = _read(found.root)
-        if stamp is None or stamp["packages"] != _packages() or not found.python.exists():
+        if stamp is None or not _is_whole(found, stamp):
             fresh = found.root.with_name(".tray.building")
             shutil.rmtree(fresh, ignore_errors=True)
             _build(fresh, python, mirrors, places.logs / "tray-install.log")
             _copy(fresh)
-            _write(fresh)
+            _write(TrayHome(fresh))
             shutil.rmtree(found.root, ignore_errors=True)
             fresh.rename(found.root)
         elif stamp["sources"] != _sources():
             _copy(found.root)
-            _write(found.root)
+            _write(found)
     return found
+
+
+def _is_whole(found: TrayHome, stamp: Mapping[str, str]) -> bool:
+    """Packages are as the lock says, and its Python is there and the one that they were installed for."""
+    return stamp["packages"] == _packages() and stamp["python"] == _version(found.python)
+
+
+def _version(python: Path) -> str:
+    """Empty where it does not run: after an upgrade of the distribution it may lead nowhere."""
+    command = [str(python), "-I", "-S", "-c", VERSION]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
 
 
 def _check(python: Path) -> None:
@@ -211,13 +228,14 @@ def _read(root: Path) -> dict[str, str] | None:
         stamp = json.loads((root / STAMP).read_text("utf-8"))
     except (OSError, ValueError):
         return None  # never made, or not to its end
-    return stamp if isinstance(stamp, dict) and {"packages", "sources"} <= set(stamp) else None
+    return stamp if isinstance(stamp, dict) and {"packages", "sources", "python"} <= set(stamp) else None
 
 
-def _write(root: Path) -> None:
-    beside = root / f"{STAMP}.new"
-    beside.write_text(json.dumps({"packages": _packages(), "sources": _sources()}), "utf-8")
-    beside.replace(root / STAMP)
+def _write(made: TrayHome) -> None:
+    stamp = {"packages": _packages(), "sources": _sources(), "python": _version(made.python)}
+    beside = made.root / f"{STAMP}.new"
+    beside.write_text(json.dumps(stamp), "utf-8")
+    beside.replace(made.root / STAMP)
 
 
 @contextlib.contextmanager
