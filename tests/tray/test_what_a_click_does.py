@@ -141,6 +141,7 @@ def test_a_fault_is_notified_once_and_the_notification_goes_with_it(
         until(lambda: icon.picture == "fault", "the icon")
         until(lambda: shown.told, "the notification")
         assert icon.labels()[0].startswith("⚠ ")
+        assert " → " in shown.told[0], "also what to do"
         rig.add("microphone")
         rig.control("set-default-source", "microphone")
         until(lambda: icon.picture == "listening", "the microphone to be back", 20)
@@ -148,8 +149,9 @@ def test_a_fault_is_notified_once_and_the_notification_goes_with_it(
         assert len(shown.told) == 1
 
 
+@pytest.mark.parametrize("killed", [False, True])
 def test_open_panel_shows_one_page_however_often_it_is_asked_for_and_ends_it_with_the_icon(
-    tray: Tray, house: House, bus: Bus, desktop: Desktop, tmp_path: Path
+    tray: Tray, house: House, bus: Bus, desktop: Desktop, tmp_path: Path, killed: bool
 ) -> None:
     browser, shown = tmp_path / "browser", tmp_path / "shown"
     browser.write_text(f'#!/bin/sh\necho "$1" >> {shown}\n')
@@ -164,5 +166,8 @@ def test_open_panel_shows_one_page_however_often_it_is_asked_for_and_ends_it_wit
     assert first.startswith("http://127.0.0.1:")
     assert tray.process is not None
     (panel,) = psutil.Process(tray.process.pid).children()
-    tray.end()
+    if killed:
+        tray.process.kill()
+    else:
+        tray.end()
     panel.wait(5)

@@ -16,7 +16,8 @@ from ondam.cli.terminal import say
 @click.option(
     "--open/--no-open", "browser", default=None, help="In a browser; else where there is a display."
 )
-def command(port: int, browser: bool | None) -> int:
+@click.option("--until-stdin-ends", is_flag=True, hidden=True)  # by the tray, which may be killed
+def command(port: int, browser: bool | None, until_stdin_ends: bool) -> int:
     """The Ondam window, in a browser: what happens now, turns, numbers, engines, budget, settings.
 
     A page on 127.0.0.1 for as long as this runs (Ctrl-C ends it). The address that it prints lets in whoever
@@ -37,7 +38,7 @@ def command(port: int, browser: bool | None) -> int:
             click.echo(say("panel_tunnel", port=address.split(":")[2].split("/", maxsplit=1)[0]), err=True)
         click.echo(say("panel_how_to_end"), err=True)
 
-    asyncio.run(serve(answering(), port, ready))
+    asyncio.run(serve(answering(), port, ready, until_stdin_ends=until_stdin_ends))
     return 0
 
 

@@ -19,6 +19,7 @@ from ondam.errors import ControlError
 from ondam_ui.tray import link as module
 from ondam_ui.tray.link import LAST_S, REMARK_S, Link
 from ondam_ui.tray.menu import Do, shown
+from ondam_ui.tray.page import NotOpened
 from ondam_ui.tray.seen import Seen, Today
 
 
@@ -111,7 +112,8 @@ class Desk:
     seen: Seen = field(default_factory=Seen)
     copied: str = ""
     login: bool = False
-    panel: int = 0
+    failed: NotOpened | None = None
+    writable: bool = True
     ended: bool = False
 
     def show(self, seen: Seen) -> None:
@@ -120,11 +122,11 @@ class Desk:
     def copy(self, told: str) -> None:
         self.copied = told
 
-    async def open_panel(self) -> int:
-        return self.panel
+    async def open_panel(self) -> NotOpened | None:
+        return self.failed
 
     def set_at_login(self, wanted: bool) -> None:
-        if wanted and self.panel:
+        if not self.writable:
             raise PermissionError(13, "Permission denied", "/etc/x")
         self.login = wanted
 
@@ -284,9 +286,13 @@ async def test_what_a_click_could_not_do_is_said_for_a_while() -> None:
         assert it.desk.seen.remark.text.startswith("User 1 may not do this")
         await asyncio.sleep(REMARK_S)
         assert remark(it.desk) is None
-        it.desk.panel = 4
+        it.desk.failed = NotOpened("tray_panel_failed", {"reason": "Port 80 is taken."})
         await it.click(Do("panel"))
-        assert remark(it.desk) == "The Ondam window did not open (exit code 4). → ondam panel"
+        assert remark(it.desk) == "The Ondam window did not open: Port 80 is taken. → ondam panel"
+        it.desk.failed = NotOpened("tray_no_browser", {})
+        await it.click(Do("panel"))
+        assert remark(it.desk) == "No browser opened the Ondam window. → ondam panel --no-open"
+        it.desk.writable = False
         await it.click(Do("login"))
         assert remark(it.desk) == "/etc/x cannot be written: Permission denied."
 

@@ -48,6 +48,12 @@ def test_start_at_login_is_one_file_and_can_be_taken_back(tmp_path: Path) -> Non
     assert not path.exists()
 
 
+def test_at_login_it_is_started_as_it_was() -> None:
+    assert autostart.login_command(["ondam"], "auto", {}) == ("ondam", "tray", "--wait")
+    chosen = autostart.login_command(["ondam"], "dark", {"ONDAM_HOME": "/h"})
+    assert chosen == ("env", "ONDAM_HOME=/h", "ondam", "tray", "--wait", "--icons", "dark")
+
+
 def test_the_place_is_the_home_folders_where_nothing_else_is_said() -> None:
     assert autostart.place({"HOME": "/home/a"}) == Path("/home/a/.config/autostart/ondam-tray.desktop")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -160,10 +161,19 @@ async def _protect(request: web.Request, response: web.StreamResponse) -> None:
     response.headers.setdefault("Cache-Control", "no-cache" if "/page/" in request.path else "no-store")
 
 
-async def serve(control_socket: Path, port: int, ready: Callable[[str], None]) -> None:
-    """A panel until SIGTERM or Ctrl-C."""
+async def serve(
+    control_socket: Path, port: int, ready: Callable[[str], None], *, until_stdin_ends: bool = False
+) -> None:
+    """A panel until SIGTERM or Ctrl-C. ``until_stdin_ends``: whoever holds the other end is gone, however."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
+    if until_stdin_ends:  # nobody writes to it: to be readable is to be at its end
+        loop.add_reader(sys.stdin, _over, loop, ended)
     await Panel(control_socket).run(port, ready, ended)
+
+
+def _over(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    loop.remove_reader(sys.stdin)
+    ended.set()

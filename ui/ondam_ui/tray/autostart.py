@@ -21,6 +21,15 @@ def place(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(config) / "autostart" / NAME
 
 
+def login_command(
+    ondam: Sequence[str], icons: str, environ: Mapping[str, str] = os.environ
+) -> tuple[str, ...]:
+    """Of the tray as it was started now, with what a session that logs in does not have by itself."""
+    kept = [f"{name}={environ[name]}" for name in ("ONDAM_HOME",) if environ.get(name)]
+    chosen = () if icons == "auto" else ("--icons", icons)
+    return (*(("env", *kept) if kept else ()), *ondam, "tray", "--wait", *chosen)
+
+
 def is_on(path: Path) -> bool:
     """Whether the tray starts with the session: an entry may be there and say that it does not."""
     try:

@@ -15,15 +15,15 @@ import gi
 gi.require_version("Gtk", "3.0")
 from gi.repository import Gdk, Gio, GLib, Gtk  # noqa: E402 - the version must be named first
 
-from ondam.messages import message, text  # noqa: E402
+from ondam.messages import Message, message, text  # noqa: E402
 from ondam_ui.tray import autostart, ink  # noqa: E402
 from ondam_ui.tray.icon import ICONS, InPlace  # noqa: E402
 from ondam_ui.tray.link import Link  # noqa: E402
 from ondam_ui.tray.menu import Shown, shown  # noqa: E402
 from ondam_ui.tray.notes import Told, tell, waits  # noqa: E402
 from ondam_ui.tray.notices import Notices  # noqa: E402
-from ondam_ui.tray.page import Page  # noqa: E402
-from ondam_ui.tray.seen import Seen  # noqa: E402
+from ondam_ui.tray.page import NotOpened, Page  # noqa: E402
+from ondam_ui.tray.seen import Seen, in_a_line  # noqa: E402
 
 if TYPE_CHECKING:
     from ondam_ui.tray.__main__ import Wanted
@@ -39,7 +39,7 @@ class Desk:
         self._wanted = wanted
         self._link = Link(wanted.socket, wanted.language, self)
         self._page = Page(wanted.ondam)
-        self._command = (*_settings(), *wanted.ondam, "tray", "--wait")
+        self._command = autostart.login_command(wanted.ondam, wanted.icons)
         self._newest: Seen | None = None
         self._lock = threading.Lock()
         self._told = Told()
@@ -54,19 +54,17 @@ class Desk:
         first = shown(self._link.seen, self._wanted.language)
         self._see_ink()
         self._icon = InPlace(first, self._ink, self._link.do)
-        self._notices = Notices(
-            text("tray_notice", self._wanted.language),
-            str(ICONS / "hicolor" / "48x48" / "status" / "ondam-fault-dark.png"),
-        )
+        self._notices = Notices(text("tray_notice", self._wanted.language))
         if settings := Gtk.Settings.get_default():
             settings.connect("notify::gtk-theme-name", self._recolour)
         for number in (signal.SIGTERM, signal.SIGINT):
             GLib.unix_signal_add(GLib.PRIORITY_HIGH, number, self.quit)
         threading.Thread(target=lambda: asyncio.run(self._link.run()), daemon=True, name="link").start()
+        self._bus.connect("closed", lambda *_: self.quit())
         self._icon.run()
         self._page.close()
         self._notices.close()
-        return 0
+        return 1 if self._bus.is_closed() else 0  # the session has ended
 
     def show(self, seen: Seen) -> None:
         """From the link's thread. Several changes in a row become one."""
@@ -79,7 +77,7 @@ class Desk:
         """From the link's thread."""
         GLib.idle_add(self._copied, told)
 
-    async def open_panel(self) -> int:
+    async def open_panel(self) -> NotOpened | None:
         """From the link's loop."""
         return await self._page.open()
 
@@ -112,10 +110,12 @@ class Desk:
         self._notify(seen)
 
     def _notify(self, seen: Seen) -> None:
-        faults = tuple(fault["text"] for fault in seen.status["faults"]) if seen.status else ()
+        told = seen.status["faults"] if seen.status else ()
+        faults = tuple(in_a_line(Message(fault["code"], fault["text"], fault["next"])) for fault in told)
         self._told, lines = tell(self._told, faults, time.monotonic())
         if lines is not None:
-            self._notices.tell(lines)
+            picture = ICONS / "hicolor" / "48x48" / "status" / f"ondam-fault-{self._ink}.png"
+            self._notices.tell(lines, str(picture))
         if self._timer:
             GLib.source_remove(self._timer)
             self._timer = 0
@@ -145,6 +145,8 @@ class Desk:
         """One icon for each daemon."""
         # Kept: GLib closes a bus that nobody holds, and the name would be free again.
         self._bus = Gio.bus_get_sync(Gio.BusType.SESSION, None)
+        # By itself GLib would end us with SIGTERM in the middle of whatever is done.
+        self._bus.set_exit_on_close(False)
         name = f"org.ondam.Tray.x{self._wanted.socket.parent.name.rpartition('-')[2]}"
         asked = GLib.Variant("(su)", (name, DO_NOT_QUEUE))
         there = "org.freedesktop.DBus"
@@ -160,9 +162,3 @@ class Desk:
             None,
         ).unpack()
         return bool(answer != ALREADY_ANOTHERS)
-
-
-def _settings() -> tuple[str, ...]:
-    """What a session that logs in does not have by itself."""
-    kept = [f"{name}={os.environ[name]}" for name in ("ONDAM_HOME",) if os.environ.get(name)]
-    return ("env", *kept) if kept else ()

@@ -15,7 +15,8 @@ from ondam.control import wire
 from ondam.control.client import Client, ControlError
 from ondam.messages import Message, message, text
 from ondam_ui.tray.menu import ANSWERING, Do, Language
-from ondam_ui.tray.seen import Remark, Seen, Verb, fold, known, lost, today
+from ondam_ui.tray.page import NotOpened
+from ondam_ui.tray.seen import Remark, Seen, Verb, fold, in_a_line, known, lost, today
 from ondam_ui.tray.seldom import Seldom
 
 FIRST_S, LAST_S = 0.5, 5.0
@@ -54,8 +55,8 @@ class Desk(Protocol):
     def copy(self, told: str) -> None:
         """Into the clipboard."""
 
-    async def open_panel(self) -> int:
-        """In the browser; 0, or the exit code of a panel that did not come up. Raises OSError."""
+    async def open_panel(self) -> NotOpened | None:
+        """In the browser, unless something is in the way. Raises OSError."""
 
     def set_at_login(self, wanted: bool) -> None:
         """Whether the tray starts with the session. Raises OSError."""
@@ -171,7 +172,7 @@ class Link:
             async with Client(self.socket, self.language) as client:
                 await self._act(client, what)
         except Exception as error:  # noqa: BLE001 - whatever it was, the person who clicked is told, and the icon stays
-            self._remark(_in_a_line(_explained(error, self.language)))
+            self._remark(in_a_line(_explained(error, self.language)))
         finally:
             if what.verb == "listen":
                 self._see(replace(self.seen, asking=False))
@@ -191,8 +192,8 @@ class Link:
                 await self._choose(client, what.verb, what.value)
             case "panel":
                 self._remark(text("tray_panel_opens", self.language), "panel")
-                if code := await self.desk.open_panel():
-                    self._remark(_in_a_line(message("tray_panel_failed", self.language, code=code)))
+                if failed := await self.desk.open_panel():
+                    self._remark(in_a_line(message(failed.code, self.language, **failed.facts)))
             case "diagnostics":
                 told = await client.diagnostics()
                 self.desk.copy(json.dumps(told, ensure_ascii=False, indent=1))
@@ -250,10 +251,6 @@ def _explained(error: Exception, language: Language) -> Message:
     if isinstance(error, Explained):
         return error.message(language)
     return message("cli_unexpected", language, kind=type(error).__name__, reason=error)
-
-
-def _in_a_line(told: Message) -> str:
-    return f"{told.text} → {told.next}" if told.next else told.text
 
 
 async def _quietly(work: Coroutine[Any, Any, None]) -> None:

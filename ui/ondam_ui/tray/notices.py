@@ -19,20 +19,20 @@ class Notices:
     """One notification: changed, or closed. Where the desktop shows none, nothing happens: the icon and the
     menu tell the same."""
 
-    def __init__(self, title: str, icon: str) -> None:
-        self._title, self._icon = title, icon
+    def __init__(self, title: str) -> None:
+        self._title = title
         self._number = 0
         self._bus = Gio.bus_get_sync(Gio.BusType.SESSION, None)
 
-    def tell(self, lines: Sequence[str]) -> None:
-        """Show these lines, or close it where there are none."""
+    def tell(self, lines: Sequence[str], icon: str = "") -> None:
+        """Show these lines beside the picture in the file ``icon``, or close it where there are none."""
         if lines:
             # The body is markup for some servers.
             body = GLib.markup_escape_text("\n".join(lines))
             urgency = {"urgency": GLib.Variant("y", 1)}
             said = GLib.Variant(
                 "(susssasa{sv}i)",
-                ("Ondam", self._number, self._icon, self._title, body, [], urgency, SHOWN_UNTIL_CLOSED),
+                ("Ondam", self._number, icon, self._title, body, [], urgency, SHOWN_UNTIL_CLOSED),
             )
             self._call("Notify", said, self._told)
         elif self._number:
@@ -41,8 +41,9 @@ class Notices:
 
     def close(self) -> None:
         """Before the tray ends; leaves with the next flush."""
-        self.tell(())
-        self._bus.flush_sync(None)
+        if not self._bus.is_closed():
+            self.tell(())
+            self._bus.flush_sync(None)
 
     def _call(self, method: str, said: Any, then: Any) -> None:
         place = "/" + NAME.replace(".", "/")

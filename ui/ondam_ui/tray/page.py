@@ -5,32 +5,46 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import subprocess
+import tempfile
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO
 
 BEGINS_WITHIN_S = 30.0
 """Until it prints its address: a cold start on a busy machine."""
+
+REASON = 300
+"""Characters of what a panel that did not come up said."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotOpened:
+    """A message code with its facts: why no page is seen."""
+
+    code: str
+    facts: Mapping[str, object]
 
 
 class Page:
     """To be used from one event loop, but for ``close``."""
 
     def __init__(self, ondam: Sequence[str]) -> None:
-        self._command = (*ondam, "panel", "--no-open")
+        # It ends when its stdin does, so that a tray that is killed leaves none.
+        self._command = (*ondam, "panel", "--no-open", "--until-stdin-ends")
         self._process: asyncio.subprocess.Process | None = None
         self._address = ""
         self._one = asyncio.Lock()
 
-    async def open(self) -> int:
-        """Show it in the browser; 0, or the exit code of a panel that did not come up. Raises OSError."""
+    async def open(self) -> NotOpened | None:
+        """Show it in the browser, unless something is in the way. Raises OSError."""
         async with self._one:
             if self._process is None or self._process.returncode is not None:
-                await self._begin()
-            if self._address:
-                shown: bool = await asyncio.to_thread(webbrowser.open, self._address)
-                if shown:
-                    return 0
-        return (self._process.returncode if self._process else None) or 1
+                reason = await self._begin()
+                if not self._address:
+                    return NotOpened("tray_panel_failed", {"reason": reason})
+            shown: bool = await asyncio.to_thread(webbrowser.open, self._address)
+        return None if shown else NotOpened("tray_no_browser", {})
 
     def close(self) -> None:
         """The page ends with the tray."""
@@ -38,18 +52,28 @@ class Page:
             with contextlib.suppress(ProcessLookupError):
                 self._process.terminate()
 
-    async def _begin(self) -> None:
-        nothing = subprocess.DEVNULL
-        self._address = ""
-        self._process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=nothing, stdout=subprocess.PIPE, stderr=nothing
-        )
-        assert self._process.stdout is not None
-        try:
-            line = await asyncio.wait_for(self._process.stdout.readline(), BEGINS_WITHIN_S)
-        except TimeoutError:
-            self._process.terminate()
-            line = b""
-        if not line:
-            await self._process.wait()
-        self._address = line.decode("utf-8", "replace").strip()
+    async def _begin(self) -> str:
+        """Why it did not come up, where it did not."""
+        pipe = subprocess.PIPE
+        with tempfile.TemporaryFile() as said:  # no pipe: nobody would read it later
+            self._process = process = await asyncio.create_subprocess_exec(
+                *self._command, stdin=pipe, stdout=pipe, stderr=said
+            )
+            assert process.stdout is not None
+            try:
+                line = await asyncio.wait_for(process.stdout.readline(), BEGINS_WITHIN_S)
+            except TimeoutError:
+                process.terminate()
+                line = b""
+            self._address = line.decode("utf-8", "replace").strip()
+            if self._address:
+                return ""
+            code = await process.wait()
+            return _last(said) or f"exit code {code}"
+
+
+def _last(said: IO[bytes]) -> str:
+    """The last line: what is wrong, and not what to do."""
+    said.seek(0)
+    lines = [line.strip() for line in said.read().decode("utf-8", "replace").splitlines()]
+    return next((line[:REASON] for line in reversed(lines) if line and not line.startswith("→")), "")

@@ -94,6 +94,11 @@ def fold(seen: Seen, event: wire.Event) -> Seen:
             return seen
 
 
+def in_a_line(told: Message) -> str:
+    """What happened, and what to do about it."""
+    return f"{told.text} → {told.next}" if told.next else told.text
+
+
 def today(report: wire.Report) -> Today | None:
     """From a report of today's turns: of the conditions in force, the first population that has figures."""
     for group in report["groups"][:1]:

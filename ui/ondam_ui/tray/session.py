@@ -33,8 +33,8 @@ HOSTS = {
 }
 """The Debian package that takes icons in, by the beginning of XDG_CURRENT_DESKTOP."""
 
-BUS_S = 5000
-"""Milliseconds in which the session bus and a panel answer a question; more and they hang."""
+BUS_MS = 5000
+"""In which the session bus and a panel answer a question; more and they hang."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def missing(environ: Mapping[str, str] = os.environ) -> Missing | None:
         return Missing("tray_no_display")
     if not _has_bus(environ):
         return Missing("tray_no_bus")
-    return _gtk_missing(environ) or _host_missing(environ) or _menu_missing()
+    return _gtk_missing(environ) or _host_missing(environ) or _menu_missing(environ)
 
 
 def of_login_session(
@@ -152,7 +152,7 @@ def _host_missing(environ: Mapping[str, str]) -> Missing | None:
             GLib.Variant("(ss)", (WATCHER, "IsStatusNotifierHostRegistered")),
             None,
             Gio.DBusCallFlags.NONE,
-            BUS_S,
+            BUS_MS,
             None,
         ).unpack()
     except GLib.Error:
@@ -183,13 +183,15 @@ def _old_tray() -> bool:
         server.close()
 
 
-def _menu_missing() -> Missing | None:
+def _menu_missing(environ: Mapping[str, str]) -> Missing | None:
+    """All pieces are there by now: somebody chose another back end, or it was taken before they were."""
     import pystray
 
     if pystray.Icon.HAS_MENU:
         return None
     backend = pystray.Icon.__module__.rpartition("._")[2]
-    return Missing("tray_no_menu", {"backend": backend, "packages": " ".join(PIECES.values())})
+    code = "tray_no_menu_chosen" if environ.get("PYSTRAY_BACKEND") else "tray_no_menu"
+    return Missing(code, {"backend": backend})
 
 
 if __name__ == "__main__":
