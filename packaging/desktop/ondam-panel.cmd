@@ -1,2 +1,2 @@
 @rem Windows: put a shortcut to this file into the folder that "shell:startup" opens (Win+R, shell:startup).
-@start "" /b ondam tray --wait
+@start "" /b ondam panel
