@@ -389,7 +389,29 @@ def test_packing_takes_the_packages_of_the_other_machines_python(tmp_path: Path)
     ]
 
 
-def test_all_that_a_plan_imports_is_packed() -> None:
+IMPORTED = """
+import sys
+from importlib.metadata import packages_distributions
+before = set(sys.modules)
+from ondam.cli import command
+from ondam.cli.frame import run
+sys.stdout = sys.stderr
+run(command, ["plan", "--json", "--set", "tts.engine=supertonic"])
+sys.stdout = sys.__stdout__
+loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(*(of for name, found in packages_distributions().items() if name in loaded for of in found))
+"""
+
+
+def test_all_that_a_plan_imports_is_packed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ONDAM_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True)
+    imported = {name.replace("_", "-") for name in done.stdout.split()} - {"ondam"}
+    # NVIDIA's binding is loaded by a process of its own.
+    assert imported | {"nvidia-ml-py"} == set(carry.FOR_THE_PLAN), done.stderr[-500:]
     lock = ROOT / "packaging" / "lock" / "runtime.lock"
     packed = {entry.partition("==")[0] for entry in carry.entries(lock, carry.FOR_THE_PLAN)}
     assert packed == set(carry.FOR_THE_PLAN)
