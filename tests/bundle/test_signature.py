@@ -100,8 +100,9 @@ def test_a_signed_one_needs_a_list_or_the_word_that_nobody_checks_it(signed: Sma
 
 def test_signing_needs_a_key_that_is_there(tmp_path: Path) -> None:
     with pytest.raises(BundleError) as caught:
-        bundle_signature.sign(b"text", tmp_path / "none")
+        bundle_signature.sign(b"text", tmp_path / "내 키")
     assert caught.value.code == "bundle_key_missing"
+    assert caught.value.message("en").next == f"ssh-keygen -t ed25519 -f '{tmp_path / '내 키'}'"
     (tmp_path / "broken").write_text("no key")
     with pytest.raises(BundleError) as caught:
         bundle_signature.sign(b"text", tmp_path / "broken")

@@ -6,6 +6,7 @@ Standard library only.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -28,7 +29,7 @@ def sign(text: bytes, key: Path) -> bytes:
     Raises BundleError.
     """
     if not key.exists():
-        raise BundleError("bundle_key_missing", path=key)
+        raise BundleError("bundle_key_missing", path=shlex.quote(str(key)))
     with tempfile.TemporaryDirectory(prefix="ondam-") as folder:
         file = Path(folder) / "manifest.json"
         file.write_bytes(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -106,7 +107,7 @@ def _models(named: Sequence[str], plan: Plan, catalog: Catalog) -> list[ModelCar
             if planned.model in catalog.cards:
                 cards[planned.model] = catalog.cards[planned.model]
             elif planned.model_path is not None:
-                raise BundleError("bundle_model_is_file", path=planned.model_path)
+                raise BundleError("bundle_model_is_file", path=shlex.quote(str(planned.model_path)))
     return list(cards.values())
 
 
