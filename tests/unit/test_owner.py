@@ -87,7 +87,7 @@ def in_a_child(folder: Path) -> dict[str, object]:
     if child == 0:
         try:
             become_owner(folder)
-            told = {
+            told: dict[str, object] = {
                 "ids": [*os.getresuid(), *os.getresgid()],
                 "groups": os.getgroups(),
                 "cwd": str(Path.cwd()),
