@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 from unittest.mock import patch
 
 import pytest
@@ -21,6 +22,10 @@ from ondam.control.client import Client
 from ondam.control.server import Server
 from ondam.errors import ControlError
 from ondam.journal.reading import Selection
+from ondam.measure.budget_answer import Wanted, answer
+from ondam.measure.budget_data import knowledge
+from ondam.measure.budget_own import Own
+from ondam.types import Language
 from ondam_ui.panel.server import Panel
 
 UNREACHABLE = "not reachable: whether it hears you is not known"
@@ -299,4 +304,56 @@ async def test_what_is_drawn_anew_keeps_the_focus_and_what_was_opened(browser: B
             await expect(page.locator(".engine dd", has_text="7").first).to_be_visible()
         await expect(told).to_have_attribute("open", "")
         await expect(told.locator("summary")).to_be_focused()
+        looked.clean()
+
+
+async def test_a_device_is_chosen_for_now_and_with_keep_for_good(browser: Browser, socket: Path) -> None:
+    daemon = FakeDaemon()
+    async with serving(daemon, socket), panel(socket) as address, opened(browser, address) as (page, looked):
+        await go(page, "settings")
+        microphone = page.locator('select[data-key="microphone"]')
+        await microphone.focus()
+        await microphone.select_option("headset")
+        await expect(page.get_by_role("status")).not_to_be_empty()
+        await expect(microphone).to_have_value("headset")
+        await expect(microphone).to_be_focused()
+        await page.get_by_label("Keep").check()
+        await microphone.select_option("")
+        await until(lambda: ("choose_devices", {"microphone": None}, True) in daemon.asked)
+        await expect(microphone).to_have_value("")
+        assert ("choose_devices", {"microphone": "headset"}, False) in daemon.asked
+        length = page.locator('[data-key="llm.max_tokens"]')
+        await length.fill("17")
+        await length.press("Tab")
+        await until(lambda: ("set_settings", {"llm.max_tokens": 17}, True, "en") in daemon.asked)
+        looked.clean()
+
+
+@dataclass
+class Measured(FakeDaemon):
+    """It has medians of its own: another preset's."""
+
+    async def budget(self, wanted: Wanted, language: Language) -> wire.Budget:
+        await self._note("budget", wanted, language)
+        own = Own(knowledge().presets["laptop"], settled=20, turns=30)
+        return cast(wire.Budget, answer(wanted, knowledge(), own, 800.0, language))
+
+
+async def test_one_click_fills_the_budget_with_this_machines_own_figures(
+    browser: Browser, socket: Path
+) -> None:
+    daemon = Measured()
+    measured = knowledge().presets["laptop"].stages["stt"].ms
+    async with serving(daemon, socket), panel(socket) as address, opened(browser, address) as (page, looked):
+        await go(page, "budget")
+        await page.select_option("#preset", "h100")
+        exact = page.get_by_label("recognition, ms")
+        await exact.fill("777")
+        await exact.press("Tab")
+        await until(lambda: "777.0" in str(daemon.asked[-1]))
+        await page.locator("#own").click()
+        await until(lambda: "this-machine" in str(daemon.asked[-1]))
+        assert "777" not in str(daemon.asked[-1])
+        await expect(page.locator("#preset")).to_have_value("this-machine")
+        await expect(exact).to_have_value(f"{measured:.0f}")
         looked.clean()
