@@ -301,6 +301,7 @@ class PlanConfig(Table):
     sessions: Annotated[int, pydantic.Field(ge=1, le=64)]
     reserve_gib: Annotated[float, pydantic.Field(ge=0, le=64)]
     memory_reserve_gib: Annotated[float, pydantic.Field(ge=0, le=64)]
+    memory_gb_s: Annotated[float, pydantic.Field(ge=0, le=100_000)]
     tokens_per_s: PaceConfig
     slowest_voice_ms: Positive
 

@@ -89,6 +89,7 @@ COUNTS: Mapping[str, When] = {
     "plan.sessions": "restart",
     "plan.reserve_gib": "restart",
     "plan.memory_reserve_gib": "restart",
+    "plan.memory_gb_s": "restart",
     "plan.tokens_per_s.speed": "restart",
     "plan.tokens_per_s.balanced": "restart",
     "plan.tokens_per_s.quality": "restart",

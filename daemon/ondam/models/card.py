@@ -82,7 +82,7 @@ class ModelCard(Table):
     active_b: float | None = pydantic.Field(default=None, gt=0)
     """Those that one token passes through; None: all."""
     dense_b: float | None = pydantic.Field(default=None, gt=0)
-    """Of a mixture of experts, those that every token passes: they stay on the card where experts do not."""
+    """Of a mixture of experts, those that every token passes."""
     layers: int | None = pydantic.Field(default=None, gt=0)
     """Of a mixture of experts, so that some can be put into the main memory."""
     bytes_per_parameter: float | None = pydantic.Field(default=None, gt=0)

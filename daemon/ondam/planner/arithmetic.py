@@ -7,7 +7,7 @@ person reads adds up. "35 GB" of weights are 35 × 10^9 bytes, 32.60 GiB.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ondam.messages import Phrase, Phrases
@@ -41,7 +41,6 @@ CLAUSE_TOKENS = 10
 
 AddendName = Literal[
     "weights",
-    "experts",
     "kv",
     "state",
     "floor",
@@ -191,42 +190,46 @@ def over_cards(need: Need, cards: int) -> Need:
 
 @dataclass(frozen=True, slots=True)
 class Spill:
-    """A mixture of experts whose experts lie in the main memory as far as the card does not hold them."""
+    """A mixture of experts whose layers lie in the main memory as far as the card does not hold them."""
 
     on_card: Need
-    in_memory: Need
+    in_memory_gib: float
+    layers: int
+    """On the card; what is in the main memory the processor computes."""
     tokens_per_s: float | None
     """By both memories' bandwidths; None where one is not known."""
 
 
-def spill(
-    card: ModelCard, need: Need, room_gib: float, facts_gb_s: float | None, card_gb_s: float | None
-) -> Spill | None:
-    """How ``need`` is shared out between ``room_gib`` on the card and the main memory.
+BY_LAYERS = ("weights", "kv", "state")
+"""What lies where its layer does; the rest is the card's, however few layers it has."""
 
-    None where it is no mixture of experts, or not even the rest fits on the card. Of one token's experts the
-    same part lies in each memory as of all of them: which are used is chance.
+
+def spill(
+    card: ModelCard, need: Need, room_gib: float, memory_gb_s: float | None, card_gb_s: float | None
+) -> Spill | None:
+    """How the layers of ``need`` are shared out between ``room_gib`` on the card and the main memory.
+
+    None where it is no mixture of experts, of which a token reads little, or not even one layer fits.
     """
-    total, active, dense, size = card.parameters_b, card.active_b, card.dense_b, card.bytes_per_parameter
-    if not (total and active and dense and size):
+    if not (card.active_b and card.layers and card.bytes_per_parameter):
         return None
-    rest = up(weights_gib(dense, size))
-    others = [addend for addend in need.addends if addend.name != "weights"]
-    least = round(rest + sum(addend.gib for addend in others), 2)
-    if least > room_gib:
+    for layers in range(card.layers - 1, 0, -1):
+        share = layers / card.layers
+        on_card = Need(
+            tuple(
+                replace(addend, gib=up(addend.gib * share)) if addend.name in BY_LAYERS else addend
+                for addend in need.addends
+            )
+        )
+        if on_card.gib <= room_gib:
+            break
+    else:
         return None
-    experts = up(need.of("weights") - rest)
-    kept = min(experts, math.floor(round((room_gib - least) * 100, 6)) / 100)
-    away = up(experts - kept)
-    on_card = Need((Addend("weights", round(need.of("weights") - away, 2)), *others))
-    share = away / experts if experts else 0.0
-    expert_gb = max(0.0, active - dense) * size
     rate = None
-    if facts_gb_s and card_gb_s:
-        away_s = expert_gb * share / facts_gb_s
-        here_s = (dense * size + expert_gb * (1 - share)) / card_gb_s
-        rate = REACHED / (away_s + here_s)
-    return Spill(on_card, sum_of(("experts", away)), rate)
+    if memory_gb_s and card_gb_s:
+        active_gb = card.active_b * card.bytes_per_parameter
+        rate = REACHED / (active_gb * (1 - share) / memory_gb_s + active_gb * share / card_gb_s)
+    return Spill(on_card, round(need.gib - on_card.gib, 2), layers, rate)
 
 
 def tokens_per_s(card: ModelCard, gb_s: float | None) -> float | None:

@@ -218,7 +218,7 @@ class _Chooser:
         }
 
     def _programs(self) -> float:
-        """GiB that engines on the processor may take beside experts that are put there."""
+        """GiB that engines on the processor may take beside layers that are put there."""
         needs = [
             folder.manifest.needs
             for folder in self.engines.values()
@@ -379,7 +379,8 @@ class _Chooser:
         reasons += self._of_model(card) if card is not None else []
         if weights.path is not None and card is None and weights.size is None:
             reasons.append(Phrase("plan_file_unseen", path=weights.path))
-        rate = tokens_per_s(card, self.facts.memory_gb_s) if card is not None and stage == "llm" else None
+        gb_s = main_memory(self.facts, self.config.plan).gb_s
+        rate = tokens_per_s(card, gb_s) if card is not None and stage == "llm" else None
         return PlannedEngine(
             engine=manifest.name,
             stage=stage,
@@ -398,7 +399,7 @@ class _Chooser:
             memory_gib=need.gib,
             need=need,
             reasons=tuple(reasons),
-            expected=_by_bandwidth(rate, self.facts.memory_gb_s),
+            expected=_by_bandwidth(rate, gb_s),
         )
 
     def _weights(self, manifest: Manifest, wish: Wish) -> _Weights | None:
@@ -539,9 +540,8 @@ def _settings(placed: Placed, options: Mapping[str, Any]) -> dict[str, Any]:
         # A budget in bytes, never a share of the card: others live on it.
         cache = sum(placed.need.of(name) for name in ("kv", "state", "floor"))
         found |= {CACHE_BYTES: round(cache * GIB), KV_DTYPE: candidate.cache}
-        if placed.spill is not None and candidate.card.layers:
-            away = placed.spill.in_memory.gib / candidate.need.of("weights")
-            found["gpu_layers"] = int(candidate.card.layers * (1 - away))
+        if placed.spill is not None:
+            found["gpu_layers"] = placed.spill.layers
     half = gpu is None or gpu.capability is None or gpu.capability >= MIN_FLOAT16
     if candidate.card.quantization == "float16" and candidate.kind == "cuda" and half:
         found["compute_type"] = "float16"
@@ -561,7 +561,7 @@ def _of_cache(candidate: Candidate, room: Room, mine: Mapping[str, Any]) -> list
 
 
 def _spilled(spill: Spill, memory: Room) -> Phrase:
-    gib = f"{spill.in_memory.gib:.2f}"
+    gib = f"{spill.in_memory_gib:.2f}"
     if spill.tokens_per_s is None:
         return Phrase("plan_spilled_unknown", gib=gib)
     return Phrase("plan_spilled", gib=gib, rate=f"{spill.tokens_per_s:.0f}", gb_s=f"{memory.gb_s or 0:.0f}")

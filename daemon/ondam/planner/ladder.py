@@ -56,7 +56,7 @@ class Placed:
     @property
     def gib(self) -> float:
         """In all memories."""
-        return round(self.need.gib + (self.spill.in_memory.gib if self.spill else 0.0), 2)
+        return round(self.need.gib + (self.spill.in_memory_gib if self.spill else 0.0), 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,8 @@ def pruned(candidates: Sequence[Candidate]) -> list[Candidate]:
 def fit(rung: Rung, rooms: Sequence[Room], memory: Room, *, slowest: float | None) -> Fit | None:
     """All in their rooms, on as few cards as possible; None where they do not fit.
 
-    ``memory``: where experts may lie that fit on no card. A model that was not asked for by name is spilled
-    only where that gives ``slowest`` tokens a second; None: not at all.
+    ``memory``: where layers of a mixture of experts may lie that fit on no card. A model that was not asked
+    for by name is spilled only where that gives ``slowest`` tokens a second; None: not at all.
     """
     starts = list(speech_placements(rung.speech, rooms, {room.device: room.gib for room in rooms}))
     if rung.llm is None:
@@ -189,7 +189,7 @@ def _spilled(
             continue
         need, there = over_cards(llm.need, len(over)), round(sum(left[room.device] for room in over), 2)
         parts = spill(llm.card, need, there, memory.gb_s, over[0].gb_s)
-        if parts is None or parts.in_memory.gib > memory.gib:
+        if parts is None or parts.in_memory_gib > memory.gib:
             continue
         if llm.named or (parts.tokens_per_s or 0.0) >= (slowest or 0.0):
             return Placed(llm, over, parts.on_card, parts), {**left, **{room.device: 0.0 for room in over}}

@@ -33,7 +33,7 @@ class Main:
         taken = self._others(there) + sum(
             each.candidate.program_gib
             + (each.need.gib if self.shared else 0.0)
-            + (each.spill.in_memory.gib if each.spill else 0.0)
+            + (each.spill.in_memory_gib if each.spill else 0.0)
             for each in placed
         )
         return round(self.budget.gib - taken, 2)

@@ -43,7 +43,7 @@ class PlannedEngine:
     quantization: str = ""
     """Of its weights, as the model's card names it."""
     memory_gib: float = 0.0
-    """What it is counted with: on its device, and where experts are spilled, in the main memory too."""
+    """What it is counted with: on its device, and where layers are spilled, in the main memory too."""
     need: Need | None = None
     """How ``memory_gib`` comes about; None where nothing is known of the model."""
     program_gib: float = 0.0

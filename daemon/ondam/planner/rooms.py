@@ -50,7 +50,7 @@ def cards(facts: Facts, settings: PlanConfig) -> tuple[Room, ...]:
             found.append(Room(f"vulkan:{index}", "vulkan", gpu, budget, gpu.bandwidth_gb_s))
     if facts.metal:
         apple = facts.gpus[0] if facts.gpus else None
-        found = [Room("metal", "metal", apple, _metal(facts, apple, settings), facts.memory_gb_s)]
+        found = [Room("metal", "metal", apple, _metal(facts, apple, settings), _gb_s(facts, settings))]
     return tuple(room for room in found if settings.device in ("auto", room.kind))
 
 
@@ -71,7 +71,12 @@ def unused(facts: Facts, settings: PlanConfig) -> tuple[Phrase, ...]:
 def main_memory(facts: Facts, settings: PlanConfig) -> Room:
     """The machine's own."""
     budget = memory_budget(facts.ram_gib, settings.memory_reserve_gib)
-    return Room("cpu", "cpu", None, budget, facts.memory_gb_s)
+    return Room("cpu", "cpu", None, budget, _gb_s(facts, settings))
+
+
+def _gb_s(facts: Facts, settings: PlanConfig) -> float | None:
+    """The user's word on the main memory's bandwidth, else what is known of it."""
+    return settings.memory_gb_s or facts.memory_gb_s
 
 
 def _budget(facts: Facts, gpu: Gpu, settings: PlanConfig) -> Need:

@@ -28,7 +28,7 @@ def card(**known: Any) -> ModelCard:
 MOE = card(
     parameters_b=35.0,
     active_b=3.0,
-    dense_b=1.8,
+    layers=40,
     bytes_per_parameter=0.6,
     kv_bytes_per_token=20480,
     state_mib_per_sequence=60.0,
@@ -118,23 +118,27 @@ def test_decoding_reads_the_active_weights_once_a_token() -> None:
     assert tokens_per_s(MOE, None) is None
 
 
-def test_experts_that_do_not_fit_lie_in_main_memory_and_are_read_from_there() -> None:
+def test_layers_that_do_not_fit_lie_in_main_memory_and_are_read_from_there() -> None:
     need = card_need(MOE, tokens=4096, sessions=2)
     assert need is not None
     parts = spill(MOE, need, 11.9, 60.0, 450.0)
     assert parts is not None
-    # Every token passes 1.08 GB = 1.01 GiB; with cache, state and workspace 2.09. Of 18.55 GiB of experts
-    # 9.81 stay: 11.9 − 2.09. The other 8.74 are 0.471 of them.
-    assert (parts.in_memory.gib, parts.on_card.gib) == (8.74, 11.9)
-    # 0.72 GB of experts a token: 0.339 from memory at 60 GB/s, 0.381 + 1.08 from the card at 450 GB/s.
-    assert parts.tokens_per_s == pytest.approx(0.7 / (0.3392 / 60 + 1.4608 / 450), rel=1e-3)
+    # 22 of 40: 10.76 of weights, 0.09 of the cache, 0.07 of the state, and all of the workspace, 0.80; 23
+    # would take 12.22. The other 8.92 of 20.64 are in main memory.
+    assert [addend.gib for addend in parts.on_card.addends] == [10.76, 0.09, 0.07, 0.8]
+    assert (parts.layers, parts.on_card.gib, parts.in_memory_gib) == (22, 11.72, 8.92)
+    # 1.8 GB a token: 18/40 of it, 0.81, from memory at 60 GB/s, 0.99 from the card at 450 GB/s.
+    assert parts.tokens_per_s == pytest.approx(0.7 / (0.81 / 60 + 0.99 / 450))
 
 
-def test_what_every_token_passes_has_to_fit() -> None:
+def test_one_layer_has_to_fit_and_a_token_to_read_little() -> None:
     need = card_need(MOE, tokens=4096, sessions=2)
     assert need is not None
-    assert spill(MOE, need, 2.08, 60.0, 450.0) is None
-    assert spill(card(parameters_b=27.0, bytes_per_parameter=0.6), need, 11.9, 60.0, 450.0) is None
+    # 0.49 + 0.01 + 0.01 + 0.80
+    assert spill(MOE, need, 1.3, 60.0, 450.0) is None
+    one = spill(MOE, need, 1.31, 60.0, 450.0)
+    assert one is not None and one.layers == 1
+    assert spill(card(parameters_b=27.0, layers=64, bytes_per_parameter=0.6), need, 11.9, 60.0, 450.0) is None
 
 
 def test_without_a_known_bandwidth_no_speed_is_made_up() -> None:
