@@ -1,7 +1,8 @@
 """What the tray costs while nothing happens, and in a conversation: share of a core, and memory. Beside it
 what the daemon spends, with the processes that it starts for whoever looks on and without its engines.
 
-    script/measure_tray.py              a minute at rest, then a minute of turns, one every five seconds
+    script/measure_tray.py              a minute of turns without it, one every five seconds; with it a minute
+                                at rest, and again a minute of turns
     script/measure_tray.py --seconds N  of each
 
 A display without a screen, Xfce's panel, a daemon with small engines. Needs
@@ -45,24 +46,27 @@ async def turns(house: House, seconds: float) -> None:
             await asyncio.sleep(max(0.0, EVERY_S - (time.monotonic() - begun)))
 
 
-def daemon_s(house: House) -> float:
-    """Processor time of the daemon, and of its children that have ended. Engines live on and are not in it."""
+def spent_s(process: psutil.Process) -> float:
+    """Processor time, with that of children that have ended: a daemon's reports, and not its engines."""
+    spent = process.cpu_times()
+    return float(spent.user + spent.system + spent.children_user + spent.children_system)
+
+
+def measured(house: House, seconds: float, what: str, tray: psutil.Process | None, *, turning: bool) -> None:
     assert house.process is not None
-    spent = psutil.Process(house.process.pid).cpu_times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
-
-
-def measured(tray: psutil.Process, what: str, seconds: float, house: House, *, turning: bool) -> None:
-    before, daemon_before, begun = tray.cpu_times(), daemon_s(house), time.monotonic()
+    both = [psutil.Process(house.process.pid), *([tray] if tray else [])]
+    before, begun = [spent_s(one) for one in both], time.monotonic()
     if turning:
         asyncio.run(turns(house, seconds))
     else:
         time.sleep(seconds)
-    after, took = tray.cpu_times(), time.monotonic() - begun
-    spent = (after.user + after.system) - (before.user + before.system)
-    daemon = daemon_s(house) - daemon_before
-    print(f"{what:<12} {100 * spent / took:5.2f} % of a core   {tray.memory_info().rss / MIB:5.1f} MiB")
-    print(f"{'':<12} {100 * daemon / took:5.2f} % of a core   the daemon and what it started")
+    took = time.monotonic() - begun
+    daemon, *icon = [
+        f"{100 * (spent_s(one) - spent) / took:5.2f} % of a core"
+        for one, spent in zip(both, before, strict=True)
+    ]
+    memory = f"   {tray.memory_info().rss / MIB:5.1f} MiB" if tray else ""
+    print(f"{what:<26} daemon {daemon}   tray {icon[0] if icon else '–'}{memory}")
 
 
 def main(seconds: float) -> None:
@@ -76,14 +80,15 @@ def main(seconds: float) -> None:
         tray = Tray(desktop, home)
         try:
             asyncio.run(house.ready())
+            measured(house, seconds, "with turns, without it", None, turning=True)
             tray.start()
             with desktop.bus() as bus:
                 tray.icon(bus)
             assert tray.process is not None
             process = psutil.Process(tray.process.pid)
             time.sleep(3)  # its start is over
-            measured(process, "at rest", seconds, house, turning=False)
-            measured(process, "with turns", seconds, house, turning=True)
+            measured(house, seconds, "at rest", process, turning=False)
+            measured(house, seconds, "with turns", process, turning=True)
         finally:
             tray.end()
             house.close()
