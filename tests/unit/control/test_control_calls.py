@@ -252,8 +252,8 @@ async def test_a_mode_that_there_is_not_is_refused_with_the_nearest(
             with pytest.raises(ControlError) as caught:
                 await client.set_mode(wanted)  # type: ignore[arg-type]  # what another client may send
         assert caught.value.message("en").text == (
-            "Ondam did not understand the request: mode: input should be 'open', 'name', 'push', 'muted' or 'unmuted' "
-            f"(found '{wanted}'){near}."
+            "Ondam did not understand the request: mode: input should be 'open', 'name', 'push', 'muted' or"
+            f" 'unmuted' (found '{wanted}'){near}."
         )
     assert daemon.asked == []
 
