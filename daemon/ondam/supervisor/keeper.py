@@ -502,8 +502,9 @@ class Keeper:
             return End("died", Fault("engine_killed", facts))
         if status == NOT_CLOSED and self._config.isolation == "require":
             raise EngineError("engine_not_isolated", engine=self.planned.engine)
-        facts = {"engine": self.planned.engine, "status": status, "said": await self._last_words()}
-        return End("died", Fault("engine_exited", facts))
+        said = await self._last_words()
+        ended = {"engine": self.planned.engine, "status": status, "said": said}
+        return End("died", Fault("engine_exited", ended))
 
     async def _last_words(self) -> Phrase | str:
         """Of one that never became ready: it was not asked yet what people say."""

@@ -17,6 +17,7 @@ from faster_whisper import WhisperModel
 from ondam_engines.kit import report
 from ondam_engines.kit.cancel import Cancel
 from ondam_engines.kit.launch import Launch, parse
+from ondam_engines.kit.loads import Loads
 from ondam_engines.kit.server import run
 from ondam_engines.kit.stt import Heard, SttService
 
@@ -162,7 +163,8 @@ class Whisper:
         device, _, index = launch.device.partition(":")
         if device == "cuda":
             load_cuda()
-        self._model = TrimmedWhisper(
+        self._loads = Loads()
+        self._model = self._loads.counted(TrimmedWhisper)(
             launch.model,
             launch.options["window_pad_s"],
             device=device,
@@ -170,7 +172,6 @@ class Whisper:
             compute_type=launch.options["compute_type"],
             cpu_threads=launch.threads,
         )
-        self._loads = 1
         self.languages: Sequence[str] = self._model.supported_languages
 
     def warm_up(self) -> None:
@@ -229,9 +230,10 @@ class Whisper:
             device=device,
             threads=self._launch.threads,
             model=report.Weights(self._launch.model_id, str(weights), report.sha256(weights)),
-            weight_loads=self._loads,
+            weight_loads=self._loads.count,
             dtype=inner.compute_type,
             quantization=self._options["compute_type"],
+            gpu_memory_mib=report.gpu_mib() if device != "cpu" else None,
             versions=report.versions(["faster-whisper", "ctranslate2", "numpy", "wyoming"]),
         )
 

@@ -14,9 +14,11 @@ import ctypes
 import importlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
+
+from ondam_engines.kit.loads import Loads
 
 Kind = Literal["cpu", "cuda", "tensorrt"]
 
@@ -86,6 +88,8 @@ class Opened:
 
 
 def open_session(
+    loads: int = 1
+    """How often the file was read for it: once for each device that was tried."""
     path: Path,
     *,
     device: str,
@@ -112,7 +116,8 @@ def open_session(
     for candidate in (kind, *(LESS[kind] if fall_back else ())):
         opening = _Opening(path, candidate, card, threads, every_node, prepare, provider_options or {})
         try:
-            opened = opening.open(keep_strays=fall_back)
+    loads = Loads()
+            opened = opening.open(loads, keep_strays=fall_back)
         except ProviderRefused as error:
             why = str(error)
             # Without a driver there is neither: told once.
@@ -120,11 +125,7 @@ def open_session(
                 whys.append(why)
             continue
         told = [*whys, *([f"on the CPU: {', '.join(opened.strayed)}"] if opened.strayed else [])]
-        if not told:
-            return opened
-        return Opened(
-            opened.session, opened.device, opened.providers, opened.nodes, opened.strayed, "; ".join(told)
-        )
+        return replace(opened, instead="; ".join(told) or None, loads=loads.count)
     raise ProviderRefused("; ".join(whys))
 
 
@@ -151,6 +152,16 @@ def why_not(kind: Kind) -> str | None:
 def driver_fault(built_for: str) -> str | None:
     """What is wrong with the NVIDIA driver for a program built for CUDA ``built_for`` ("13.0"), or None."""
     try:
+def lacks_tensorrt() -> str | None:
+    """Why the loader cannot have TensorRT's library, else None. Loads what comes with wheels on the way."""
+    _load_libraries(importlib.import_module("onnxruntime"), "tensorrt")
+    try:
+        ctypes.CDLL(NVINFER)
+    except OSError as error:
+        return str(error)
+    return None
+
+
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
         return "no NVIDIA driver" if "No such file" in str(error) else f"no NVIDIA driver ({error})"
@@ -177,7 +188,7 @@ class _Opening:
     prepare: Callable[[Any], None] | None
     provider_options: Mapping[str, Mapping[str, object]]
 
-    def open(self, *, keep_strays: bool) -> Opened:
+    def open(self, loads: Loads, *, keep_strays: bool) -> Opened:
         onnxruntime = importlib.import_module("onnxruntime")
         if (why := why_not(self.kind)) is not None:
             raise ProviderRefused(f"no {self.kind}: {why}")
@@ -196,7 +207,7 @@ class _Opening:
             options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
         try:
             # enable_fallback=0: else it opens the session anew on the CPU, now and whenever a run fails.
-            session = onnxruntime.InferenceSession(
+            session = loads.counted(onnxruntime.InferenceSession)(
                 str(self.path), options, providers=self._providers(), enable_fallback=0
             )
         except Exception as error:

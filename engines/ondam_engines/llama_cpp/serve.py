@@ -24,6 +24,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ondam_engines.kit import launch, report
+from ondam_engines.kit.ggml import computes_on
+from ondam_engines.kit.loads import Loads
 from ondam_engines.kit.quiet import be_quiet, quiet_loop
 from ondam_engines.kit.stale import clear_stale
 from ondam_engines.llama_cpp.abort import StopFlag
@@ -123,20 +125,24 @@ def devices(gpu_layers: int) -> list[str]:
     return [name for name in names if name == "CPU" or gpu_layers != 0]
 
 
-def report_on(given: launch.Launch, path: Path, model: Any, model_settings: ModelSettings) -> report.Report:
+def report_on(
+    given: launch.Launch, path: Path, model: Any, model_settings: ModelSettings, loads: Loads
+) -> report.Report:
     """What the engine really got."""
     got = devices(model_settings.n_gpu_layers)
+    device, why = computes_on(given.device, got)
     return report.Report(
         engine="llama_cpp",
-        # Compiled for the CPU alone, it takes layers meant for a GPU and computes them itself in silence.
-        device=given.device if given.device == "cpu" or got != ["CPU"] else "cpu",
+        device=device,
         threads=llama_cpp.llama_n_threads(model.ctx),
         model=report.Weights(given.model_id, str(path), report.sha256(path)),
-        weight_loads=1,
+        weight_loads=loads.count,
         dtype=given.options["cache_type"],
         quantization=llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(model.model)).decode(),
         providers={"llama.cpp": got},
         context_length=model.n_ctx(),
+        gpu_memory_mib=report.gpu_mib() if device.startswith("cuda") else None,
+        why=why,
         versions=report.versions(["llama-cpp-python", "uvicorn"]),
     )
 
@@ -182,21 +188,27 @@ def main() -> None:
     clear_stale(given.socket)
     os.umask(0o177)
     server_settings, model_settings = settings(given)
+    loads = Loads()
+    # Where all of the package's ways to a model come through.
+    library = llama_cpp.llama_cpp
+    library.llama_model_load_from_file = loads.counted(library.llama_model_load_from_file)
     try:
         app = server_app.create_app(server_settings=server_settings, model_settings=[model_settings])
     except ValueError as error:
         sys.exit(f"llama_cpp: {given.model} could not be loaded: {error}")
     app.add_route("/health", health)
-    asyncio.run(open_up(given, given.model, app, model_settings))
+    asyncio.run(open_up(given, given.model, app, model_settings, loads))
 
 
-async def open_up(given: launch.Launch, path: Path, app: Any, model_settings: ModelSettings) -> None:
+async def open_up(
+    given: launch.Launch, path: Path, app: Any, model_settings: ModelSettings, loads: Loads
+) -> None:
     """Warm up, report, listen."""
     async with asynccontextmanager(server_app.get_llama_proxy)() as proxy:
         model = proxy()
         floor = prepared(given, model)
         warm_up(model, given.language)
-        report_on(given, path, model, model_settings).write(given.report)
+        report_on(given, path, model, model_settings, loads).write(given.report)
     be_quiet()  # from now on it is told what people say
     quiet_loop(asyncio.get_running_loop())
     await serve(Clients(app, floor), given.socket)

@@ -14,6 +14,8 @@ from typing import Any
 import xllamacpp
 
 from ondam_engines.kit import launch, report
+from ondam_engines.kit.ggml import computes_on
+from ondam_engines.kit.loads import Loads
 from ondam_engines.kit.stale import clear_stale
 
 WARM_UP_TIMEOUT_S = 110.0
@@ -117,21 +119,23 @@ def providers(gpu_layers: int) -> list[str]:
     return [name for name in names if name == "CPU" or gpu_layers != 0]
 
 
-def report_on(given: launch.Launch, model: Path, path: Path, p: Any) -> report.Report:
+def report_on(given: launch.Launch, model: Path, path: Path, p: Any, loads: Loads) -> report.Report:
     """What the server really got, as it tells itself where it does."""
     props = ask(path, "GET", "/props")
     devices = providers(p.n_gpu_layers)
+    device, why = computes_on(given.device, devices)
     return report.Report(
         engine="llama_server",
-        # A wheel for the CPU takes any number of layers for a GPU, and computes them on the CPU in silence.
-        device=given.device if given.device == "cpu" or devices != ["CPU"] else "cpu",
+        device=device,
         threads=p.cpuparams.n_threads,
         model=report.Weights(given.model_id, str(model), report.sha256(model)),
-        weight_loads=1,
+        weight_loads=loads.count,
         dtype=given.options["cache_type"],
         quantization=props["model_ftype"],
         providers={"llama.cpp": devices},
         context_length=props["default_generation_settings"]["n_ctx"],
+        gpu_memory_mib=report.gpu_mib() if device.startswith("cuda") else None,
+        why=why,
         versions=report.versions(["xllamacpp"]),
     )
 
@@ -154,13 +158,14 @@ def main() -> None:
 
     p = parameters(given, hidden)
     # Holds the interpreter until the weights are loaded; so long, SIGTERM has its default: the end, at once.
+    loads = Loads()
     try:
-        server = xllamacpp.Server(p)
+        server = loads.counted(xllamacpp.Server)(p)
     except RuntimeError as error:
         sys.exit(f"llama_server: {given.model} could not be loaded, for the reason above ({error})")
     stopped = wake_on(signal.SIGTERM, signal.SIGINT)
     warm_up(hidden, given.language)
-    report_on(given, given.model, hidden, p).write(given.report)
+    report_on(given, given.model, hidden, p, loads).write(given.report)
     hidden.rename(given.socket)
 
     stopped.recv(1)

@@ -17,6 +17,7 @@ from piper.config import PiperConfig
 from ondam_engines.kit import report
 from ondam_engines.kit.cancel import Cancel
 from ondam_engines.kit.launch import Launch, parse
+from ondam_engines.kit.loads import Loads
 from ondam_engines.kit.server import run
 from ondam_engines.kit.tts import TtsService, Voice
 from ondam_engines.piper.pieces import pieces
@@ -74,8 +75,8 @@ class Piper:
         self._weights = launch.model
         config = json.loads(launch.model.with_name(f"{launch.model.name}.json").read_text(encoding="utf-8"))
         provider = "CPUExecutionProvider" if launch.device == "cpu" else "CUDAExecutionProvider"
-        self._session = StoppableSession(launch.model, [provider], launch.threads)
-        self._loads = 1
+        self._loads = Loads()
+        self._session = self._loads.counted(StoppableSession)(launch.model, [provider], launch.threads)
         self._voice = PiperVoice(session=self._session, config=PiperConfig.from_dict(config))
         # Quicker speech has shorter phonemes.
         length = self._voice.config.length_scale / launch.options["speed"]
@@ -112,7 +113,7 @@ class Piper:
             device="cpu" if providers[0] == "CPUExecutionProvider" else self._launch.device,
             threads=self._launch.threads,
             model=report.Weights(self._launch.model_id, str(self._weights), report.sha256(self._weights)),
-            weight_loads=self._loads,
+            weight_loads=self._loads.count,
             dtype="float32",
             providers={"voice": providers},
             versions=report.versions(["piper-tts", "onnxruntime", "onnxruntime-gpu", "wyoming"]),

@@ -11,6 +11,7 @@ import torch
 from ondam_engines.kit import report
 from ondam_engines.kit.cancel import Cancel
 from ondam_engines.kit.launch import Launch, parse
+from ondam_engines.kit.loads import Loads
 from ondam_engines.kit.server import run
 from ondam_engines.kit.stt import Heard, SttService
 from ondam_engines.kit.torch_modules import LayerStop, dtype_name, eager_report
@@ -47,13 +48,13 @@ class QwenAsr:
         self._window_s: float = launch.options["window_s"]
         torch.set_num_threads(launch.threads)
         torch.set_num_interop_threads(1)
-        self._model = Qwen3ASRModel.from_pretrained(
+        self._loads = Loads()
+        self._model = self._loads.counted(Qwen3ASRModel.from_pretrained)(
             str(launch.model),
             dtype=dtype_name(launch.options["dtype"]),
             device_map=launch.device,
             local_files_only=True,
         )
-        self._loads = 1
         thinker = self._model.model.thinker
         self._parts = {"encoder": thinker.audio_tower, "decoder": thinker.model, "head": thinker.lm_head}
         self._stop = LayerStop(self._parts.values())
@@ -93,7 +94,7 @@ class QwenAsr:
             self._launch,
             self._parts,
             threads=torch.get_num_threads(),
-            loads=self._loads,
+            loads=self._loads.count,
             packages=["qwen-asr", "torch", "transformers", "wyoming"],
             context_length=self._model.model.thinker.config.text_config.max_position_embeddings,
         )

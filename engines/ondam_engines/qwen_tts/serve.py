@@ -14,6 +14,7 @@ import torch
 from ondam_engines.kit import report
 from ondam_engines.kit.cancel import Cancel
 from ondam_engines.kit.launch import Launch, parse
+from ondam_engines.kit.loads import Loads
 from ondam_engines.kit.server import run
 from ondam_engines.kit.torch_modules import LayerStop, dtype_name, eager_report
 from ondam_engines.kit.tts import TtsService, Voice
@@ -41,13 +42,13 @@ class QwenTts:
         self._launch = launch
         torch.set_num_threads(launch.threads)
         torch.set_num_interop_threads(1)
-        self._model = Qwen3TTSModel.from_pretrained(
+        self._loads = Loads()
+        self._model = self._loads.counted(Qwen3TTSModel.from_pretrained)(
             str(launch.model),
             dtype=dtype_name(launch.options["dtype"]),
             device_map=launch.device,
             local_files_only=True,
         )
-        self._loads = 1
         talker, codec = self._model.model.talker, self._model.model.speech_tokenizer
         talker.generation_config.pad_token_id = talker.config.codec_pad_id
         predictor = talker.code_predictor
@@ -106,7 +107,7 @@ class QwenTts:
             self._launch,
             self._parts,
             threads=torch.get_num_threads(),
-            loads=self._loads,
+            loads=self._loads.count,
             packages=["qwen-tts", "torch", "transformers", "wyoming"],
         )
 

@@ -34,7 +34,7 @@ def model(tmp_path: Path) -> Path:
 def test_the_cpu_is_the_cpu_and_every_operator_is_there(model: Path) -> None:
     opened = open_session(model, device="cpu", threads=1)
     assert (opened.device, opened.providers, opened.instead) == ("cpu", [CPU], None)
-    assert opened.nodes == {CPU: 2}
+    assert (opened.nodes, opened.loads) == ({CPU: 2}, 1)
     (y,) = opened.session.run(None, {"x": np.array([[1, 2, 3, 4]], np.float32)})
     assert y.tolist() == [[10, 10, 10, 10]]
 
@@ -183,6 +183,7 @@ def test_tensorrt_falls_to_cuda_before_the_cpu(gpu: Gpu, model: Path) -> None:
     assert (opened.device, opened.providers) == ("cuda:0", [CUDA, CPU])
     assert opened.instead is not None
     assert opened.instead.startswith("no tensorrt: Please install TensorRT libraries")
+    assert opened.loads == 2
 
 
 def test_tensorrt_that_took_no_operator_is_not_tensorrt(gpu: Gpu, model: Path) -> None:
