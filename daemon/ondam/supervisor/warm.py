@@ -36,15 +36,17 @@ def warm(
     required: bool = False,
     progress: Progress,
     log: Path,
+    look: bool = False,
 ) -> None:
     """Run ``engine``'s ``launch.warm`` as ``planned`` and wait for its end. Its output goes to ``log``.
-    ``isolated``, ``required``: as in ``launch``.
+    ``isolated``, ``required``: as in ``launch``. ``look``: run ``launch.warmed``, which makes nothing.
 
     Blocks, for minutes. Ctrl-C ends it; what it had made is made anew the next time. Raises EngineError
     ``engine_warm_failed`` with what it said last, ``engine_not_built`` without an environment.
     """
     own = engine.manifest.launch
-    manifest = engine.manifest.model_copy(update={"launch": own.model_copy(update={"command": own.warm})})
+    command = own.warmed if look else own.warm
+    manifest = engine.manifest.model_copy(update={"launch": own.model_copy(update={"command": command})})
     started = launch(
         planned,
         manifest=manifest,

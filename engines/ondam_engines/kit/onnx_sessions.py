@@ -48,6 +48,9 @@ SHAPE_ARITHMETIC = frozenset(
 """Operators that onnxruntime puts on the CPU by design (``GetCpuPreferredNodes``): they compute shapes from
 shapes, a few whole numbers, and would only be copied back and forth. Anything else there is a fallback."""
 
+NVINFER = "libnvinfer.so.10"
+"""TensorRT, of the major version that onnxruntime-gpu links."""
+
 CUDA_ERROR_NO_DEVICE = 100
 """Of ``cuInit``: a driver without a card that it can use (or one hidden by ``CUDA_VISIBLE_DEVICES``)."""
 
@@ -85,11 +88,11 @@ class Opened:
     """Kinds of operators that compute on the CPU of a session that is not to. Empty unless ``fall_back``."""
     instead: str | None = None
     """Why it is not what was asked for, else None. Goes into ``report.why`` under the session's name."""
+    loads: int = 1
+    """How often the file was read for it: once for each device that was tried."""
 
 
 def open_session(
-    loads: int = 1
-    """How often the file was read for it: once for each device that was tried."""
     path: Path,
     *,
     device: str,
@@ -113,10 +116,10 @@ def open_session(
     if not path.is_file():
         raise FileNotFoundError(path)
     whys: list[str] = []
+    loads = Loads()
     for candidate in (kind, *(LESS[kind] if fall_back else ())):
         opening = _Opening(path, candidate, card, threads, every_node, prepare, provider_options or {})
         try:
-    loads = Loads()
             opened = opening.open(loads, keep_strays=fall_back)
         except ProviderRefused as error:
             why = str(error)
@@ -149,9 +152,6 @@ def why_not(kind: Kind) -> str | None:
     return driver_fault(str(getattr(onnxruntime, "cuda_version", "") or ""))
 
 
-def driver_fault(built_for: str) -> str | None:
-    """What is wrong with the NVIDIA driver for a program built for CUDA ``built_for`` ("13.0"), or None."""
-    try:
 def lacks_tensorrt() -> str | None:
     """Why the loader cannot have TensorRT's library, else None. Loads what comes with wheels on the way."""
     _load_libraries(importlib.import_module("onnxruntime"), "tensorrt")
@@ -162,6 +162,9 @@ def lacks_tensorrt() -> str | None:
     return None
 
 
+def driver_fault(built_for: str) -> str | None:
+    """What is wrong with the NVIDIA driver for a program built for CUDA ``built_for`` ("13.0"), or None."""
+    try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
         return "no NVIDIA driver" if "No such file" in str(error) else f"no NVIDIA driver ({error})"

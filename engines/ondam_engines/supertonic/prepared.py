@@ -7,19 +7,23 @@ import ctypes
 import hashlib
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ondam_engines.kit import report
+from ondam_engines.kit.onnx_sessions import NVINFER, lacks_tensorrt, parse_device, why_not
 from ondam_engines.supertonic import profiles
+
+WARM = "ondam engines warm supertonic"
 
 MARK = "warmed.json"
 """Written last: without it the folder is half-made, and counts for nothing."""
 
+LONGEST_NAME = 256
 
-class NotWarmed(Exception):
-    """TensorRT would have to build its engines now, for minutes."""
+CAPABILITY_MAJOR, CAPABILITY_MINOR = 75, 76
+"""``CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_…`` of cuda.h."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,9 @@ class Prepared:
         """Whether they are whole."""
         return (self.folder / MARK).is_file()
 
-    def need(self) -> None:
-        """Raises NotWarmed, saying what is different from the engines that are there."""
-        if not self.made:
-            raise NotWarmed(f"TensorRT is not prepared ({self._why()}): ondam engines warm supertonic")
+    def lacking(self) -> str | None:
+        """Why they cannot be used, with what to type; None where they are whole."""
+        return None if self.made else f"TensorRT is not prepared ({self._why()}): {WARM}"
 
     def mark(self) -> None:
         """They are whole."""
@@ -76,6 +79,32 @@ class Prepared:
         return "other " + ", ".join(changed)
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How the sessions are opened."""
+
+    device: str
+    prepared: Prepared | None = None
+    """TensorRT's engines, where it is used."""
+    instead: str | None = None
+    """Why it is not the one that was asked for. What the opening itself finds is told by that."""
+
+
+def way(device: str, prepare: Callable[[int], Prepared]) -> Way:
+    """TensorRT where its engines are made; else CUDA on the same card, and why: the daemon judges.
+
+    ``device`` as ``open_session`` takes it. ``prepare`` is given the card's number.
+    """
+    kind, card = parse_device(device)
+    if kind != "tensorrt" or why_not(kind) is not None:
+        return Way(device)
+    lacking = lacks_tensorrt()
+    prepared = prepare(card) if lacking is None else None
+    if prepared is not None:
+        lacking = prepared.lacking()
+    return Way(device, prepared) if lacking is None else Way(f"cuda:{card}", None, f"no tensorrt: {lacking}")
+
+
 def facts(graphs: Mapping[str, Path], card: int, dtype: str) -> dict[str, str]:
     """What engines for these graphs on this card depend on."""
     found = {f"graph {name}": report.sha256(path) for name, path in graphs.items()}
@@ -87,24 +116,36 @@ def facts(graphs: Mapping[str, Path], card: int, dtype: str) -> dict[str, str]:
 
 
 def card_facts(card: int) -> dict[str, str]:
-    """Name, compute capability and driver of a card, from NVML."""
+    """Name, compute capability and driver of a card. Raises OSError where CUDA has no such card."""
+    # Not from NVML, which counts the cards that CUDA_VISIBLE_DEVICES hides too.
+    cuda = ctypes.CDLL("libcuda.so.1")
+    device, name = ctypes.c_int(), ctypes.create_string_buffer(LONGEST_NAME)
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    for status in (
+        cuda.cuInit(0),
+        cuda.cuDeviceGet(ctypes.byref(device), card),
+        cuda.cuDeviceGetName(name, LONGEST_NAME, device),
+        cuda.cuDeviceGetAttribute(ctypes.byref(major), CAPABILITY_MAJOR, device),
+        cuda.cuDeviceGetAttribute(ctypes.byref(minor), CAPABILITY_MINOR, device),
+    ):
+        if status != 0:
+            raise OSError(f"CUDA tells nothing of card {card}: status {status}")
     nvml = importlib.import_module("pynvml")
     nvml.nvmlInit()
     try:
-        handle = nvml.nvmlDeviceGetHandleByIndex(card)
-        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
-        return {
-            "card": str(nvml.nvmlDeviceGetName(handle)),
-            "compute capability": f"{major}.{minor}",
-            "driver": str(nvml.nvmlSystemGetDriverVersion()),
-        }
+        driver = str(nvml.nvmlSystemGetDriverVersion())
     finally:
         nvml.nvmlShutdown()
+    return {
+        "card": name.value.decode(),
+        "compute capability": f"{major.value}.{minor.value}",
+        "driver": driver,
+    }
 
 
 def tensorrt_version() -> str:
     """Of the library that is loaded, or would be."""
     try:
-        return str(ctypes.CDLL("libnvinfer.so.10").getInferLibVersion())
+        return str(ctypes.CDLL(NVINFER).getInferLibVersion())
     except (OSError, AttributeError) as error:
         return f"unknown ({error})"

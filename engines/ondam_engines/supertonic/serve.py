@@ -13,13 +13,13 @@ import onnxruntime
 from ondam_engines.kit import report
 from ondam_engines.kit.cancel import Cancel
 from ondam_engines.kit.launch import Launch, parse
-from ondam_engines.kit.onnx_sessions import Opened, open_session, parse_device, why_not
+from ondam_engines.kit.onnx_sessions import Opened, open_session
 from ondam_engines.kit.server import run
 from ondam_engines.kit.tts import TtsService, Voice
 from ondam_engines.supertonic.model import LANGUAGES, Folder
 from ondam_engines.supertonic.networks import NAMES, WEIGHTS, Networks, Style, TooLong
 from ondam_engines.supertonic.pieces import ends_sentence, halves, pieces
-from ondam_engines.supertonic.prepared import Prepared, facts
+from ondam_engines.supertonic.prepared import Prepared, Way, facts, way
 from ondam_engines.supertonic.profiles import LONGEST_SHAPE, Shape, inputs, tensorrt
 from ondam_engines.supertonic.settings import Settings
 
@@ -58,9 +58,9 @@ class Supertonic:
     version = importlib.metadata.version("supertonic")
 
     def __init__(self, launch: Launch, *, building: Prepared | None = None) -> None:
-        """``building``: TensorRT's engines are being made now, there; else they must be there.
+        """``building``: TensorRT's engines are being made now, there; else it is used where they are.
 
-        Raises ValueError, FileNotFoundError, NotWarmed, ProviderRefused (when building).
+        Raises ValueError, FileNotFoundError, ProviderRefused (when building).
         """
         if launch.model is None:
             raise ValueError("supertonic needs a model")
@@ -71,7 +71,8 @@ class Supertonic:
         self._reader = self._folder.reader()
         self._styles = self._folder.voices()
         self._sound = self._folder.sound()
-        self._prepared = building or self._kept()
+        device = self._settings.opens(launch.device)
+        self._way = Way(device, building) if building else way(device, self._prepare)
         self._opened = {name: self._open(name, fall_back=building is None) for name in NAMES}
         self._networks = Networks(
             **{name: Stoppable(opened.session) for name, opened in self._opened.items()},
@@ -130,29 +131,22 @@ class Supertonic:
         }
         self._opened[network].session.run(None, given)
 
-    def _kept(self) -> Prepared | None:
-        """TensorRT's engines, where it will be used. Raises NotWarmed."""
-        kind, card = parse_device(self._settings.opens(self._launch.device))
-        if kind != "tensorrt" or why_not(kind) is not None:
-            # The opening falls to what there is, and the report says so.
-            return None
-        prepared = prepare(self._launch, self._settings, card)
-        prepared.need()
-        return prepared
+    def _prepare(self, card: int) -> Prepared:
+        return prepare(self._launch, self._settings, card)
 
     def _open(self, name: str, *, fall_back: bool) -> Opened:
         options = {}
-        if self._prepared is not None:
+        if self._way.prepared is not None:
             style = next(iter(self._styles.values()))
             shapes = tensorrt(name, self._sound.width, style)
             options["TensorrtExecutionProvider"] = {
-                **self._prepared.tensorrt(),
+                **self._way.prepared.tensorrt(),
                 **shapes,
                 "trt_engine_cache_prefix": name,
             }
         return open_session(
             self._graphs[name],
-            device=self._settings.opens(self._launch.device),
+            device=self._way.device,
             threads=self._launch.threads,
             fall_back=fall_back,
             prepare=_sleep_when_idle,
@@ -162,17 +156,20 @@ class Supertonic:
     def report(self) -> report.Report:
         """What was got."""
         devices = {opened.device for opened in self._opened.values()}
+        by_tensorrt = all("Tensorrt" in opened.providers[0] for opened in self._opened.values())
+        told = {name: [self._way.instead, opened.instead] for name, opened in self._opened.items()}
         weights = self._graphs[WEIGHTS]
         return report.Report(
             engine="supertonic",
             device=devices.pop() if len(devices) == 1 else "mixed",
             threads=self._launch.threads,
             model=report.Weights(self._launch.model_id, str(weights), report.sha256(weights)),
-            weight_loads=1,
-            dtype=self._settings.dtype,
+            weight_loads=max(opened.loads for opened in self._opened.values()),
+            # Of another type than the graphs' own TensorRT alone computes.
+            dtype=self._settings.dtype if by_tensorrt else "float32",
             providers={name: opened.providers for name, opened in self._opened.items()},
             nodes={name: opened.nodes for name, opened in self._opened.items()},
-            why={name: opened.instead for name, opened in self._opened.items() if opened.instead},
+            why={name: "; ".join(filter(None, whys)) for name, whys in told.items() if any(whys)},
             gpu_memory_mib=report.gpu_mib() if "cuda" in self._launch.device else None,
             versions=report.versions(
                 ["supertonic", "onnxruntime", "onnxruntime-gpu", "tensorrt-cu13-libs", "numpy", "wyoming"]

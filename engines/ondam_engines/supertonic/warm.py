@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 
 from ondam_engines.kit.launch import Launch, parse
-from ondam_engines.kit.onnx_sessions import ProviderRefused, parse_device, why_not
+from ondam_engines.kit.onnx_sessions import ProviderRefused, lacks_tensorrt, parse_device, why_not
 from ondam_engines.supertonic import serve
 from ondam_engines.supertonic.networks import NAMES
 from ondam_engines.supertonic.profiles import LADDER, LONGEST_SHAPE, SHORTEST
@@ -22,20 +22,24 @@ SHAPES = (SHORTEST, LONGEST_SHAPE, *LADDER)
 it is prepared for to what it sees, and everything else lies between."""
 
 
-def warm(launch: Launch, say: Callable[[int, int, str], None]) -> None:
-    """Build, or find that nothing has to be built. Raises ProviderRefused, ValueError, OSError, or what the
-    libraries raise."""
+def warm(launch: Launch, say: Callable[[int, int, str], None], *, look: bool = False) -> None:
+    """Build, or find that nothing has to be built. ``look``: raise ProviderRefused instead of building.
+
+    Raises ProviderRefused, ValueError, OSError, or what the libraries raise.
+    """
     settings = Settings.of(launch.options, launch.device)
     kind, card = parse_device(settings.opens(launch.device))
     if kind != "tensorrt":
         say(1, 1, f"nothing to prepare for {kind}")
         return
-    if (why := why_not(kind)) is not None:
-        raise ProviderRefused(f"no TensorRT: {why}")
+    if (why := why_not(kind) or lacks_tensorrt()) is not None:
+        raise ProviderRefused(f'no TensorRT: {why}. Without it: provider = "cuda" in [engines.supertonic]')
     prepared = serve.prepare(launch, settings, card)
     if prepared.made:
         say(1, 1, "prepared already")
         return
+    if look:
+        raise ProviderRefused(prepared.lacking())
     total = 1 + len(NAMES) * len(SHAPES)
     say(0, total, "TensorRT builds its engines, minutes for each of four networks")
     prepared.begin()
@@ -47,12 +51,12 @@ def warm(launch: Launch, say: Callable[[int, int, str], None]) -> None:
     say(total, total, f"prepared in {prepared.folder}")
 
 
-def main() -> int:
+def main(*, look: bool = False) -> int:
     """The whole command."""
     launch = parse()
     began = time.monotonic()
     try:
-        warm(launch, lambda done, total, what: print(f"[{done}/{total}] {what}", flush=True))
+        warm(launch, lambda done, total, what: print(f"[{done}/{total}] {what}", flush=True), look=look)
     except Exception as error:  # noqa: BLE001 - onnxruntime, TensorRT and NVML have errors of their own
         if not isinstance(error, ProviderRefused | ValueError | OSError):
             traceback.print_exc()

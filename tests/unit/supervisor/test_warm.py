@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -71,6 +72,18 @@ def test_what_it_prints_is_progress_and_everything_is_in_the_log(tmp_path: Path,
     cache = tmp_path / "data" / "caches" / "slow"
     assert run.steps == [("begins", 0, 2), (f"{cache} cuda:1", 2, 2)]
     assert log.read_text("utf-8").splitlines() == ["[0/2] begins", "a word", f"[2/2] {cache} cuda:1"]
+
+
+def test_a_look_runs_what_makes_nothing(tmp_path: Path, run: Told) -> None:
+    found = engine(tmp_path, "raise SystemExit('made')")
+    look = [*found.manifest.launch.warm[:2], "print('error: no plan'); raise SystemExit(1)"]
+    own = found.manifest.launch.model_copy(update={"warmed": look})
+    folder = EngineFolder(found.path, found.manifest.model_copy(update={"launch": own}))
+    planned = PlannedEngine("slow", "tts", "", None, None, "cuda:1", 1, "en")
+    places = Places(tmp_path, tmp_path / "data", tmp_path, tmp_path)
+    with pytest.raises(EngineError) as caught:
+        warm(folder, planned, places, isolated=False, progress=run, log=Path(os.devnull), look=True)
+    assert caught.value.facts["reason"] == "no plan"
 
 
 @pytest.mark.parametrize(("isolated", "network"), [(True, "none"), (False, "unset")])
