@@ -262,7 +262,7 @@ class _Chooser:
             need=placed.need,
             program_gib=candidate.program_gib,
             reasons=tuple(reasons),
-            expected=_expected(placed),
+            expected=_expected(placed, memory),
         )
 
     def _of_model(self, card: ModelCard) -> list[Phrase]:
@@ -567,7 +567,7 @@ def _spilled(spill: Spill, memory: Room) -> Phrase:
     return Phrase("plan_spilled", gib=gib, rate=f"{spill.tokens_per_s:.0f}", gb_s=f"{memory.gb_s or 0:.0f}")
 
 
-def _expected(placed: Placed) -> Expected | None:
+def _expected(placed: Placed, memory: Room) -> Expected | None:
     card, gb_s = placed.candidate.card, placed.rooms[0].gb_s
     if card.stage != "llm":
         return (
@@ -576,13 +576,14 @@ def _expected(placed: Placed) -> Expected | None:
             else None
         )
     if placed.spill is not None:
-        return _by_bandwidth(placed.spill.tokens_per_s, gb_s)
+        return _by_bandwidth(placed.spill.tokens_per_s, memory.gb_s, gb_s)
     return _by_bandwidth(tokens_per_s(card, gb_s), gb_s)
 
 
-def _by_bandwidth(rate: float | None, gb_s: float | None) -> Expected | None:
-    if rate is None or gb_s is None:
+def _by_bandwidth(rate: float | None, *gb_s: float | None) -> Expected | None:
+    if rate is None:
         return None
+    memories = " + ".join(f"{each or 0:.0f}" for each in gb_s)
     return Expected(
-        CLAUSE_TOKENS * 1000 / rate, Phrase("plan_by_bandwidth", rate=f"{rate:.0f}", gb_s=f"{gb_s:.0f}")
+        CLAUSE_TOKENS * 1000 / rate, Phrase("plan_by_bandwidth", rate=f"{rate:.0f}", gb_s=memories)
     )

@@ -230,7 +230,7 @@ class _Comparison:
             return
         got, share = got_mib / 1024, planned.memory_gib
         if planned.need is not None:
-            # Without the experts that lie in the main memory.
+            # Without the layers that lie in the main memory.
             share = planned.need.gib
         if share and got > share + max(share * MEMORY_TOLERANCE, MEMORY_TOLERANCE_GIB):
             yield self.fault("engine_differs_memory", "gpu_memory", _gib(share), _gib(got))

@@ -88,7 +88,7 @@ class Needs(Table):
     one_at_a_time: bool = False
     """Whether it holds one conversation, however many come side by side: memory is counted for one."""
     spills: bool = False
-    """Whether experts that do not fit on the card can lie in the main memory."""
+    """Whether layers that do not fit on the card can lie in the main memory (``gpu_layers``)."""
     memory_mib: int
     """Resident memory with the embedded model; ``ondam plan`` corrects it by measuring."""
 

@@ -115,7 +115,7 @@ def test_one_that_lies_over_all_cards_is_counted_on_each() -> None:
     assert changeover(plan(old), plan(new), machine(64, card(19), card(19)), SETTINGS, 60.0).beside
 
 
-def test_experts_in_the_main_memory_are_counted_there() -> None:
+def test_layers_in_the_main_memory_are_counted_there() -> None:
     # 20 GiB of which 8 lie on the card: 12 in the main memory, beside 0.7 of the others.
     new = engine("llm", "new", 20.0, "cuda:0", need=sum_of(("weights", 8.0)))
     old = engine("llm", "old", 1.0, "cuda:0")

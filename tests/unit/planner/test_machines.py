@@ -296,8 +296,8 @@ def test_layers_are_spilled_only_when_asked_for_and_said_by_bandwidth() -> None:
     assert first(plan(facts), "llm").model == "qwen3-8b-q4_k_m"
     llm = first(plan(facts, llm={"model": "qwen3.5-35b-a3b-q4_k_m"}), "llm")
     assert (llm.engine, llm.device, llm.memory_gib) == ("llama_cpp", "cuda:0", 20.5)
-    # Beside the recognizer, 5.97, are 5.73: 10 of 40 layers, 4.89 + 0.02 + 0.02 + 0.80. Of 1.8 GB a token
-    # 30/40 are read at 60 GB/s, 10/40 at 450: 0.7 / (1.35 / 60 + 0.45 / 450) = 29.8.
+    # 11.7 beside the recognizer's 5.69 are 6.01: 10 of 40 layers, 4.89 + 0.02 + 0.02 + 0.80. Of 1.8 GB a
+    # token 30/40 are read at 60 GB/s, 10/40 at 450: 0.7 / (1.35 / 60 + 0.45 / 450) = 29.8.
     assert llm.need is not None and llm.need.gib == 5.73
     assert llm.options["gpu_layers"] == 10
     told = next(reason for reason in llm.reasons if reason.code == "plan_spilled")
@@ -305,6 +305,7 @@ def test_layers_are_spilled_only_when_asked_for_and_said_by_bandwidth() -> None:
         "14.77 GiB of its layers lie in main memory, where the processor computes them:"
         " about 30 tokens a second at 60 GB/s"
     )
+    assert llm.expected is not None and "30 tokens a second at 60 + 450 GB/s" in str(llm.expected.source)
 
 
 def test_the_users_word_on_the_memorys_bandwidth_counts() -> None:
