@@ -136,12 +136,14 @@ class Examination:
 
     def _plan(self, config: Config, facts: Facts, sight: Sight) -> Iterator[Finding]:
         """What the plan for this machine needs: room, environments and weights."""
-        from ondam.cli.doctor_machine import disk, memory, plan_fit
+        from ondam.cli.doctor_machine import disk, idle, memory, plan_fit
+        from ondam.cli.doctor_prepared import prepared
         from ondam.models.catalog import Catalog, daemon_models
         from ondam.models.lookup import WantedModels
         from ondam.models.store import Store, fault_error
         from ondam.planner import measured
         from ondam.planner.choose import consider
+        from ondam.planner.rooms import cards
         from ondam.supervisor.manifest import engine_roots, find_engines
 
         store = Store(self._here.models)
@@ -153,11 +155,15 @@ class Examination:
         wanted_models, known = WantedModels(catalog, store), measured.load(self._here)
         plan = consider(facts, config, engines, wanted_models, measured=known)
         yield from guarded("plan", plan_fit(plan, engines, sight))
+        if cards(facts, config.plan):
+            later = consider(facts, config, engines, wanted_models, ahead=True, measured=known)
+            yield from guarded("gpu", idle(plan, later, catalog))
         if not self._here.control_socket.exists():
             available = min(psutil.virtual_memory().available / 2**30, facts.ram_gib)
             yield from guarded("memory", memory(plan, facts, available))
         yield from guarded("disk", disk(plan, catalog, store, self._here))
         yield from guarded("engines", environments(plan, engines, self._here))
+        yield from guarded("engines", prepared(plan, engines, self._here, config.supervisor))
         wanted = [catalog.cards[p.model] for p in plan.launched if p.model in catalog.cards]
         for card in {card.id: card for card in (*daemon_models(), *wanted)}.values():
             condition = store.check(card)

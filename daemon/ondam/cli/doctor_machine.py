@@ -78,6 +78,20 @@ def plan_fit(plan: Plan, found: Mapping[str, EngineFolder], sight: Sight) -> Ite
             yield Finding.told("plan", False, Phrase("doctor_plan_refused", **facts))
 
 
+def idle(plan: Plan, later: Plan, catalog: Catalog) -> Iterator[Finding]:
+    """What a card could run of what stays on the processor until its model is fetched. ``later``: the plan
+    with models that have to be fetched."""
+    here = {planned.stage for planned in plan.launched if planned.device != "cpu"}
+    known = {planned.model for planned in plan.launched}
+    for planned in later.launched:
+        card = catalog.cards.get(planned.model)
+        if planned.device == "cpu" or planned.stage in here or planned.model in known or card is None:
+            continue
+        stage, size = Phrase(f"doctor_stage_{planned.stage}"), f"{card.size / 1e9:.1f}"
+        facts = {"engine": planned.engine, "model": planned.model, "device": planned.device, "size": size}
+        yield Finding.told("gpu", True, Phrase("doctor_card_idle", stage=stage, **facts))
+
+
 def memory(plan: Plan, facts: Facts, available_gib: float) -> Iterator[Finding]:
     """Whether what is free holds the engines, of those on a card their programs. Not asked while they run
     there already."""

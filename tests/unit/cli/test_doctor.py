@@ -13,7 +13,7 @@ from tests.unit.supervisor.test_driver import engine, with_driver
 
 from ondam.audio.pulse import ServerState
 from ondam.cli.doctor import environments, sound_system
-from ondam.cli.doctor_machine import disk, gpus, memory, plan_fit
+from ondam.cli.doctor_machine import disk, gpus, idle, memory, plan_fit
 from ondam.cli.finding import Finding
 from ondam.errors import AudioError
 from ondam.messages import Phrase
@@ -119,6 +119,30 @@ def test_what_the_user_asked_for_and_cannot_have_is_told() -> None:
             "ondam plan",
         )
     ]
+
+
+async def test_a_card_that_nothing_uses_is_told_with_what_to_fetch_for_it(
+    ondam: Ondam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = Card("NVIDIA H200", "580.65.06", "9.0", 140 * 1024, 140 * 1024, 0, (), 4800.0)
+    monkeypatch.setattr("ondam.planner.gpus.look", lambda: Sight((card,)))
+    told = {check["text"]: check["ok"] for check in (await ondam("doctor", "--json")).json["checks"]}
+    assert told["thinking: llama_server with smollm2-135m-instruct on cpu, 0.5 GiB"]
+    # 35 × 10⁹ bytes.
+    assert told[
+        "thinking: cuda:0 could run vllm with qwen3.5-35b-a3b-fp8; to fetch it first (35.0 GB):"
+        " ondam models add qwen3.5-35b-a3b-fp8"
+    ]
+
+
+def test_a_card_that_is_used_and_a_model_that_is_here_are_nothing_to_fetch() -> None:
+    now, later = planned(), planned("cu13", "cuda:0", 4.2)
+    catalog = Catalog({"big": HUB_MODEL})
+    small = replace(now, model="small")
+    assert len(list(idle(Plan((small,)), Plan((later,)), catalog))) == 1
+    assert not list(idle(Plan((now,)), Plan((later,)), catalog))
+    assert not list(idle(Plan((replace(small, device="cuda:0"),)), Plan((later,)), catalog))
+    assert not list(idle(Plan((small,)), Plan((now,)), catalog))
 
 
 @pytest.mark.parametrize(("available", "ok"), [(4.3, True), (4.1, False)])
