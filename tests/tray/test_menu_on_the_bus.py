@@ -64,7 +64,7 @@ def test_the_menu_holds_the_last_turns_stages_and_marks_what_is_over_its_budget(
     until(lambda: icon.row("Today: ").label != "Today: no answers yet", "today's figures")
     assert turn["first_audio_ms"] is not None
     assert icon.row("Last answer: ").label.startswith(
-        f"Last answer: you heard it after {turn['first_audio_ms'] / 1000:.1f} s, slowest: "
+        f"Last answer: heard after {turn['first_audio_ms'] / 1000:.1f} s, most over target: "
     )
     assert icon.row("On the CPU: ").label == "On the CPU: ears /dev/null · answers /dev/null · voice fake_tts"
     assert [row.label for row in icon.row("When it listens: ").rows] == [

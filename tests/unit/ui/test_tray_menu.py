@@ -46,11 +46,11 @@ def test_the_menu_in_english() -> None:
     assert read(seen(devices=devices)) == [
         "Ondam: no faults",
         "Listening: just speak",
-        "Last answer: you heard it after 0.9 s, slowest: thinking: first word",
+        "Last answer: heard after 0.9 s, most over target: thinking: first word",
         "   224 ms  noticing that you finished",
         "     4 ms  passing it on",
         "   190 ms  recognizing your words  (46 ms over target)",
-        "   312 ms  thinking: first word  ◀ slowest against its target: 152 ms over",
+        "   312 ms  thinking: first word  ◀ most over target: 152 ms",
         "    40 ms  thinking: first phrase",
         "   110 ms  the voice: first sound  (6 ms over target)",
         "    20 ms  sound output",
@@ -84,7 +84,7 @@ def test_the_menu_in_korean() -> None:
     assert "온담이 듣지 않게 하기(음소거)" in read(muted, "ko")
     assert "듣는 때: 듣지 않음(음소거)" in read(muted, "ko")
     slow = read(seen(last=turn()), "ko")
-    assert slow[2] == "마지막 대답: 0.9초 뒤에 들렸습니다. 가장 느린 단계: 답 생각하기: 첫 단어"
+    assert slow[2] == "마지막 대답: 0.9초 뒤에 들림, 목표를 가장 많이 넘긴 단계: 답 생각하기: 첫 단어"
     assert slow[6] == "   312 ms  답 생각하기: 첫 단어  ◀ 목표를 가장 많이 넘김: 152 ms 초과"
 
 
