@@ -84,7 +84,7 @@ def test_the_menu_in_korean() -> None:
     assert "온담이 듣지 않게 하기(음소거)" in read(muted, "ko")
     assert "듣는 때: 듣지 않음(음소거)" in read(muted, "ko")
     slow = read(seen(last=turn()), "ko")
-    assert slow[2] == "마지막 대답: 0.9초 뒤에 들림, 목표를 가장 많이 넘긴 단계: 답 생각하기: 첫 단어"
+    assert slow[2] == "마지막 대답: 0.9초 뒤에 들림, 목표를 가장 많이 넘김: 답 생각하기: 첫 단어"
     assert slow[6] == "   312 ms  답 생각하기: 첫 단어  ◀ 목표를 가장 많이 넘김: 152 ms 초과"
 
 
