@@ -29,11 +29,12 @@ from ondam.measure.clips import clips  # noqa: E402
 
 SHOWN = (
     ("now", "en", "light"),
+    ("now", "ko", "light"),
     ("turns", "en", "light"),
     ("numbers", "en", "light"),
     ("budget", "ko", "dark"),
 )
-"""Which pages the documentation shows, and how."""
+"""Which pages the documentation shows, and how. Of a page in both languages the Korean one has its name."""
 
 
 async def speak(house: House, turns: int) -> None:
@@ -88,7 +89,9 @@ async def main(every: Path | None, turns: int) -> None:
                             path = every / f"{name}-{language}-{scheme}-{width}.png"
                             await page.screenshot(path=path, full_page=True)
                         else:
-                            await page.screenshot(path=ROOT / f"docs/images/panel-{name}.png")
+                            both = language == "ko" and (name, "en", scheme) in SHOWN
+                            picture = f"panel-{name}{'-ko' if both else ''}.png"
+                            await page.screenshot(path=ROOT / "docs" / "images" / picture)
                 await chromium.close()
         finally:
             house.close()

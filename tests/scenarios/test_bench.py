@@ -33,7 +33,7 @@ def bench(house: House, *arguments: str, prefix: tuple[str, ...] = ()) -> subpro
     command += arguments
     return subprocess.Popen(
         command,
-        env={**os.environ, "ONDAM_HOME": str(house.home), "ONDAM_LANGUAGE": "en"},
+        env={**os.environ, **house.environ, "ONDAM_HOME": str(house.home), "ONDAM_LANGUAGE": "en"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -21,7 +21,7 @@ async def bench(house: House, *arguments: str) -> Any:
     """On the daemon that runs there; Any: JSON."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "ondam", "bench", "--language", "en", "--json", *arguments),
-        env={**os.environ, "ONDAM_HOME": str(house.home), "ONDAM_LANGUAGE": "en"},
+        env={**os.environ, **house.environ, "ONDAM_HOME": str(house.home), "ONDAM_LANGUAGE": "en"},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
