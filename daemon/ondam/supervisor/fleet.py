@@ -263,7 +263,9 @@ def _name(keeper: Keeper | Outside) -> str:
 
 
 def _why_not(keeper: Keeper | Outside) -> EngineError:
-    fault = next(iter(keeper.status().faults), None)
+    # It may be up again by now, with its faults forgotten.
+    ended = keeper.last_end if isinstance(keeper, Keeper) else None
+    fault = ended or next(iter(keeper.status().faults), None)
     if fault is None:
         return EngineError("engine_not_started", engine=_name(keeper), reason=keeper.state)
     return EngineError(fault.code, **fault.facts)

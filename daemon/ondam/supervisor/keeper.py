@@ -120,6 +120,8 @@ class Keeper:
         self._address = f"unix://{self._socket}"
         self._ended: Fault | None = None
         """Why it is not up."""
+        self.last_end: Fault | None = None
+        """How its last life ended, also when it is up again."""
         self._before: dict[str, Any] | None = None
         """What it got in an earlier life that was as planned; a later one may not be worse."""
         self._forget()
@@ -226,6 +228,7 @@ class Keeper:
                         self._fail(fault)
                         return
                     self._ended, end, ready_s = fault, End("short", fault), 0.0
+                self.last_end = end.fault
                 match restart.ended(policy, past, end.how, ready_s, self._clock.now()):
                     case restart.Again(wait_s, past):
                         self.restarts += 1
@@ -519,7 +522,7 @@ class Keeper:
         return Fault(f"{what}_{role}", {"engine": self.planned.engine, "why": why.code if why else ""})
 
     def _fail(self, fault: Fault) -> None:
-        self._ended = fault
+        self._ended = self.last_end = fault
         self._become("failed", self._for_user("engine_down", fault))
 
     def _become(self, state: EngineState, fault: Fault | None = None) -> None:
