@@ -190,7 +190,7 @@ async def test_when_the_new_one_fails_the_old_one_serves(home: Places, how: str,
         undisturbed = gib == ROOMY or how == "no such file"
         assert (it.serves == before) is undisturbed
         together = 2 if gib == ROOMY and how != "no such file" else 1
-        # On a slow machine what died in its warm-up is there once more, beside what is left of its first life.
+        # On a slow machine what died in its warm-up is there once more, beside what is left of its first.
         assert it.together in {together, together + (how == "ends in its warm-up")}
         assert len(it.leaders()) == 1
         assert it.switching.config.llm.model == "old"
