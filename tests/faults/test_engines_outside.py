@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,11 +20,11 @@ from ondam.types import Stage
 
 
 @asynccontextmanager
-async def server(socket: Path, stage: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def server(socket: Path, stage: str, **how: object) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
         *[sys.executable, str(FOLDER / "serve.py"), "--socket", str(socket), "--threads", "1"],
         *["--report", str(socket) + ".json", "--model", "", "--device", "cpu"],
-        *["--options", f'{{"stage": "{stage}"}}'],
+        *["--options", json.dumps({"stage": stage, **how})],
     )
     try:
         await until(socket.exists)
@@ -63,6 +64,27 @@ async def test_an_outside_engine_is_ready_unreported_and_not_ours_to_end(home: P
         assert process.returncode is None
 
 
+async def test_a_server_that_reasons_aloud_is_told_before_the_first_turn(home: Places) -> None:
+    socket = home.runtime / "theirs.sock"
+    fleet = Fleet(home, settings(), {})
+    async with server(socket, "llm", thinks="field"):
+        fleet.launch(Plan((), (OutsideEngine("llm", f"unix://{socket}", "m"),)))
+        await until(lambda: fleet.engine("llm"))
+        codes = [fault.code for fault in fleet.status()[0].faults]
+        assert codes == ["engine_thinks", "engine_unreported"]
+        await fleet.stop()
+
+
+async def test_a_server_that_lists_models_and_answers_nothing_is_not_ready(home: Places) -> None:
+    socket = home.runtime / "theirs.sock"
+    fleet = Fleet(home, settings(), {})
+    async with server(socket, "llm", refuse=True):
+        fleet.launch(Plan((), (OutsideEngine("llm", f"unix://{socket}", "m"),)))
+        await until(lambda: fleet.status()[0].state == "failed")
+        assert fleet.status()[0].faults[0].code == "engine_no_answer"
+        await fleet.stop()
+
+
 BROKEN = {
     "no type": b'{"hello": 1}\n',
     "no JSON": b"HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -74,7 +96,7 @@ BROKEN = {
 async def test_an_outside_server_that_talks_nonsense_is_told_and_asked_again(
     home: Places, answer: bytes
 ) -> None:
-    answers = [answer, answer, b'{"type": "info"}\n']
+    answers = [answer, answer, b'{"type": "transcript", "data": {"text": ""}}\n']
     told: list[str] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

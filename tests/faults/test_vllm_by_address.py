@@ -25,7 +25,13 @@ async def test_what_it_tells_is_in_the_status_and_a_dead_engine_is_no_ready_one(
         return web.Response(body=(FOLDER / FILES[request.path]).read_bytes())
 
     app = web.Application()
+
+    async def answer(request: web.Request) -> web.Response:
+        assert "max_tokens" in await request.json()
+        return web.json_response({"choices": [{"message": {"content": "Hello."}}]})
+
     app.router.add_get("/{path:.*}", handle)
+    app.router.add_post("/v1/chat/completions", answer)
     runner = web.AppRunner(app)
     await runner.setup()
     socket = home.runtime / "rack.sock"

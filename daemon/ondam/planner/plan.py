@@ -103,6 +103,8 @@ class OutsideEngine:
     model: str = ""
     """Name to ask for, where the server holds several."""
     policy: Policy = "warn"
+    language: Language = "en"
+    """Of the first question that it is asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,8 @@ class Wishes:
             self.tell("problem_unreported", key=key)
         else:
             name = self.config.llm.name if stage == "llm" else ""
-            self.outside.append(OutsideEngine(stage, address, name, self.config.supervisor.policy))
+            policy, language = self.config.supervisor.policy, self.config.spoken_language
+            self.outside.append(OutsideEngine(stage, address, name, policy, language))
 
     def _model(self, stage: Stage, wish: Wish, manifest: Manifest | None) -> None:
         """A model that is known must be one that the engine loads, or that some engine here loads."""

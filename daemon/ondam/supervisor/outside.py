@@ -11,8 +11,11 @@ from ondam.planner.plan import OutsideEngine
 from ondam.supervisor import restart
 from ondam.supervisor.clock import Clock, within
 from ondam.supervisor.inquiry import Told, inquire
-from ondam.supervisor.readiness import NotYet, reachable
+from ondam.supervisor.readiness import NotYet, ask, reachable
 from ondam.supervisor.status import EngineState, EngineStatus, Fault
+
+FIRST_ANSWER_S = 60.0
+"""A server that loads a model when it is first asked for it takes so long."""
 
 Tell = Callable[["Outside", Fault | None], None]
 
@@ -31,6 +34,8 @@ class Outside:
         self._answers = 0
         self._fault: Fault | None = None
         """Why it is not ready."""
+        self._answer_faults: tuple[Fault, ...] = ()
+        """What is wrong with its first answer since it was there last."""
         self._told = Told()
 
     def note_answer(self) -> None:
@@ -43,7 +48,7 @@ class Outside:
     def status(self) -> EngineStatus:
         """What is known of it now."""
         address = self.planned.address
-        faults = [Fault("engine_unreported", {"address": address})]
+        faults = [*self._answer_faults, Fault("engine_unreported", {"address": address})]
         served = self._told.models
         if served and self.planned.model and self.planned.model not in served:
             facts = {"address": address, "model": self.planned.model, "models": ", ".join(served[:8])}
@@ -92,14 +97,24 @@ class Outside:
         protocol = "openai" if stage == "llm" else "wyoming"
         try:
             if await within(self._clock, self._config.ping_timeout_s, reachable(address, protocol)):
-                return None if stage != "llm" else await self._ask()
+                fault = await self._inquire() if stage == "llm" else None
+                if fault is None and self.state != "ready":
+                    await self._first_answer(protocol)
+                return fault
         except EngineError as error:
             return Fault(error.code, error.facts)
         except (NotYet, TimeoutError):
             pass  # nobody there: told below
         return Fault("engine_outside_unreachable", {"address": address, "stage": stage})
 
-    async def _ask(self) -> Fault | None:
+    async def _first_answer(self, protocol: str) -> None:
+        """One real inference, as of an engine of ours. Raises NotYet, EngineError, TimeoutError."""
+        planned = self.planned
+        self._answer_faults = ()
+        asking = ask(planned.address, protocol, planned.stage, planned.model, planned.language, ours=False)
+        self._answer_faults = await within(self._clock, FIRST_ANSWER_S, asking)
+
+    async def _inquire(self) -> Fault | None:
         """Of a language server that answers: what it tells of itself, and whether it says that it is ill."""
         address = self.planned.address
         asking = inquire(address, self.planned.model, self._told if self.state == "ready" else None)

@@ -44,14 +44,16 @@ class NotYet(Exception):
     """The engine cannot be asked yet: no socket, nobody listening, or it says that it is still loading."""
 
 
-async def ask(address: str, protocol: str, stage: Stage, model: str, language: Language) -> tuple[Fault, ...]:
-    """One real inference. Returns what is wrong with an answer that came.
+async def ask(
+    address: str, protocol: str, stage: Stage, model: str, language: Language, *, ours: bool = True
+) -> tuple[Fault, ...]:
+    """One real inference. Returns what is wrong with an answer that came. ``ours``: it has a ``/health``.
 
     Raises NotYet, or EngineError when it answered and it was no answer: ``engine_no_answer``, or what
     ``Frames`` raises. Waits without bound.
     """
     if protocol == "openai":
-        return await _chat(address, model, language)
+        return await _chat(address, model, language, ours=ours)
     question = _speech(language) if stage == "stt" else _sentence(language)
     answered = False
     async with contextlib.aclosing(_wyoming(address, *question)) as events:
@@ -167,9 +169,9 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     return body
 
 
-async def _chat(address: str, model: str, language: Language) -> tuple[Fault, ...]:
+async def _chat(address: str, model: str, language: Language, *, ours: bool) -> tuple[Fault, ...]:
     body = {
-        "model": model,
+        **({"model": model} if model else {}),
         "messages": [{"role": "user", "content": QUESTION[language]}],
         "max_tokens": ANSWER_TOKENS,
         "temperature": 0,
@@ -177,9 +179,10 @@ async def _chat(address: str, model: str, language: Language) -> tuple[Fault, ..
         "chat_template_kwargs": {"enable_thinking": False},
     }
     async with http(address) as (session, base):
-        async with _get(session, f"{base}/health") as health:
-            if health.status != 200:
-                raise NotYet
+        if ours:
+            async with _get(session, f"{base}/health") as health:
+                if health.status != 200:
+                    raise NotYet
         chat = f"{base}/v1/chat/completions"
         async with session.post(chat, json=body, allow_redirects=False) as response:
             if response.status == 503:
