@@ -118,7 +118,7 @@ class Floor:
         self.sessions.engines_switched()
         if "tts" in stages and self.fleet.crew.engine("tts") and not self.fleet.crew.switching:
             self.preparing.another_voice()
-        self.room.tell_state()
+        self.room.engines_changed()
 
     def tell(self, switch: Switch) -> None:
         """The change is so far now."""
