@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from tests.fakes.engine.rig import FOLDER, WoundClock, settings, until
 
 from ondam.places import Places
@@ -83,6 +84,35 @@ async def test_a_server_that_lists_models_and_answers_nothing_is_not_ready(home:
         await until(lambda: fleet.status()[0].state == "failed")
         assert fleet.status()[0].faults[0].code == "engine_no_answer"
         await fleet.stop()
+
+
+async def test_a_server_that_knows_openais_fields_alone_is_asked_with_those(home: Places) -> None:
+    socket = home.runtime / "theirs.sock"
+    asked: list[bool] = []
+
+    async def chat(request: web.Request) -> web.Response:
+        asked.append("chat_template_kwargs" in await request.json())
+        if asked[-1]:
+            return web.json_response({"error": {"message": "unknown field"}}, status=400)
+        return web.json_response({"choices": [{"message": {"role": "assistant", "content": "Hello."}}]})
+
+    async def models(_request: web.Request) -> web.Response:
+        return web.json_response({"data": [{"id": "m"}]})
+
+    theirs = web.Application()
+    theirs.router.add_get("/v1/models", models)
+    theirs.router.add_post("/v1/chat/completions", chat)
+    runner = web.AppRunner(theirs)
+    await runner.setup()
+    try:
+        await web.UnixSite(runner, str(socket)).start()
+        fleet = Fleet(home, settings(), {})
+        fleet.launch(Plan((), (OutsideEngine("llm", f"unix://{socket}", "m"),)))
+        await until(lambda: fleet.engine("llm"))
+        assert asked == [True, False]
+        await fleet.stop()
+    finally:
+        await runner.cleanup()
 
 
 BROKEN = {

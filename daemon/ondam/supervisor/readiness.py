@@ -36,6 +36,9 @@ FORMAT = {"rate": HEARING_RATE_HZ, "width": 2, "channels": 1}
 
 OPENER = "<think"
 
+WITHOUT_THOUGHTS: dict[str, Any] = {"chat_template_kwargs": {"enable_thinking": False}}
+"""As ``clients.openai_llm`` asks for answers."""
+
 LARGEST = 1024 * 1024
 """Bytes of an answer of ``ANSWER_TOKENS`` tokens."""
 
@@ -176,23 +179,21 @@ async def _chat(address: str, model: str, language: Language, *, ours: bool) -> 
         "max_tokens": ANSWER_TOKENS,
         "temperature": 0,
         "stream": False,
-        "chat_template_kwargs": {"enable_thinking": False},
     }
     async with http(address) as (session, base):
         if ours:
             async with _get(session, f"{base}/health") as health:
                 if health.status != 200:
                     raise NotYet
-        chat = f"{base}/v1/chat/completions"
-        async with session.post(chat, json=body, allow_redirects=False) as response:
-            if response.status == 503:
-                raise NotYet
-            told = await _body(response)
-            if response.status != 200:
-                words = one_line(told.decode("utf-8", "replace"))
-                raise _no_answer(address, f"HTTP {response.status}: {words}")
-            answer = json_object(told)
-    message = _message(answer)
+        status, told = await _posted(session, base, body | WITHOUT_THOUGHTS)
+        if status in {400, 422} and not ours:
+            # As in a turn: a server that refuses what OpenAI has not is asked without it.
+            status, told = await _posted(session, base, body)
+        if status == 503:
+            raise NotYet
+        if status != 200:
+            raise _no_answer(address, f"HTTP {status}: {one_line(told.decode('utf-8', 'replace'))}")
+        message = _message(json_object(told))
     if message is None:
         raise _no_answer(address, "no message in the answer")
     content = message.get("content")
@@ -200,6 +201,12 @@ async def _chat(address: str, model: str, language: Language, *, ours: bool) -> 
     if reasoned or (isinstance(content, str) and OPENER in content):
         return (Fault("engine_thinks", {"address": address}),)
     return ()
+
+
+async def _posted(session: aiohttp.ClientSession, base: str, body: dict[str, Any]) -> tuple[int, bytes]:
+    chat = f"{base}/v1/chat/completions"
+    async with session.post(chat, json=body, allow_redirects=False) as response:
+        return response.status, await _body(response)
 
 
 def _message(answer: Any) -> dict[str, Any] | None:
