@@ -89,7 +89,7 @@ def pictures(
         with desktop.bus() as bus:
             icon = tray.icon(bus)
             until(lambda: icon.picture == "listening", "the daemon to be reached", 60)
-            figures = "Today: usually" if language == "en" else "오늘: 보통"
+            figures = "): usually" if language == "en" else "회: 보통"
             until(lambda: any(figures in label for label in icon.labels()), "today's figures", 60)
             time.sleep(2)  # and devices
             opened(desktop, folder / f"tray-{language}.png")

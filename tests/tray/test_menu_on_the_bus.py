@@ -61,13 +61,14 @@ def test_the_menu_holds_the_last_turns_stages_and_marks_what_is_over_its_budget(
     until(lambda: icon.picture == "muted", "the icon of a daemon without a microphone")
     until(lambda: stages(turn, icon), f"the stages of {turn['stages_ms']} in {icon.labels()}")
     until(lambda: any("◀" in label for label in icon.labels()), "a mark")
-    until(lambda: icon.row("Today: ").label != "Today: no answers yet", "today's figures")
+    until(lambda: icon.row("Today").label != "Today: no answers yet", "today's figures")
     assert turn["first_audio_ms"] is not None
     assert icon.row("Last answer: ").label.startswith(
-        f"Last answer: heard after {turn['first_audio_ms'] / 1000:.1f} s, most over target: "
+        f"Last answer: {turn['first_audio_ms'] / 1000:.1f} s after your last word, slow: "
     )
-    assert icon.row("On the CPU: ").label == "On the CPU: ears /dev/null · answers /dev/null · voice fake_tts"
-    assert [row.label for row in icon.row("When it listens: ").rows] == [
+    models = icon.row("On the CPU: ").label
+    assert models == "On the CPU: hearing /dev/null · answers /dev/null · voice fake_tts"
+    assert [row.label for row in icon.row("Listening mode: ").rows] == [
         "always",
         "when called by its name",
         "while the talk button is held",
@@ -78,7 +79,7 @@ def test_the_menu_holds_the_last_turns_stages_and_marks_what_is_over_its_budget(
 def test_labels_change_in_place_while_the_menu_is_open(tray: Tray, house: House, bus: Bus) -> None:
     tray.start()
     icon = tray.icon(bus)
-    until(lambda: icon.row("Stop Ondam listening").enabled, "the daemon to be reached")
+    until(lambda: icon.row("Mute (Ondam stops").enabled, "the daemon to be reached")
     spoken(house)
     until(lambda: any("◀" in label for label in icon.labels()), "a first turn")
     icon.open()
@@ -87,7 +88,7 @@ def test_labels_change_in_place_while_the_menu_is_open(tray: Tray, house: House,
         turn = spoken(house)
         until(lambda: stages(turn, icon), "the new turn's stages")
         icon.click(icon.row("never (muted)"))
-        until(lambda: icon.row("Stop Ondam listening").marked, "the mark of what was chosen")
+        until(lambda: icon.row("Mute (Ondam stops").marked, "the mark of what was chosen")
     icon.click(icon.row("always"))
     after = icon.rows()
     assert [row.number for row in after.walk()] == [row.number for row in before.walk()]
@@ -105,7 +106,7 @@ def test_a_menu_that_a_hand_has_opened_stays_open(
     spoken(house)
     tray.start()
     icon = tray.icon(bus)
-    until(lambda: icon.row("Stop Ondam listening").enabled, "the daemon to be reached")
+    until(lambda: icon.row("Mute (Ondam stops").enabled, "the daemon to be reached")
     before = desktop.windows()
     desktop.click_icon()
     until(lambda: desktop.windows() - before, "the menu to open")
@@ -124,7 +125,7 @@ def test_the_daemon_killed_under_an_open_menu_is_told_in_it(
     assert house.process is not None
     tray.start()
     icon = tray.icon(bus)
-    until(lambda: icon.row("Stop Ondam listening").enabled, "the daemon to be reached")
+    until(lambda: icon.row("Mute (Ondam stops").enabled, "the daemon to be reached")
     before = desktop.windows()
     desktop.click_icon()
     until(lambda: desktop.windows() - before, "the menu to open")
@@ -229,10 +230,10 @@ def test_it_speaks_the_readers_language(tray: Tray, house: House, bus: Bus) -> N
     tray.start()
     icon = tray.icon(bus)
     until(lambda: "마이크가 없어 들을 수 없습니다" in icon.labels(), "the state")
-    until(lambda: any("말소리 알아듣기" in label for label in icon.labels()), "the stages")
+    until(lambda: any("말씀 알아듣기" in label for label in icon.labels()), "the stages")
     assert {
         "대답 멈추기",
-        "온담이 듣지 않게 하기(음소거)",
+        "마이크 음소거(온담이 듣지 않음)",
         "이 아이콘 숨기기(온담은 계속 실행됩니다)",
         "온담 끝내기(더는 듣지 않습니다)",
     } <= set(icon.labels())

@@ -72,14 +72,14 @@ def test_mute_closes_the_daemons_microphone_stream_and_opens_it_again(
     tray.start()
     icon = tray.icon(bus)
     until(lambda: icon.picture == "listening", "the daemon to be reached")
-    icon.click(icon.row("Stop Ondam listening"))
+    icon.click(icon.row("Mute (Ondam stops"))
     until(lambda: icon.picture == "muted", "the icon")
     assert not recording(rig, house)
     now = status(house)
     assert (now["mode"], now["microphone"]["state"]) == ("muted", "muted")
-    assert icon.row("Stop Ondam listening").marked
+    assert icon.row("Mute (Ondam stops").marked
     assert not icon.row("Listen to one").enabled
-    icon.click(icon.row("Stop Ondam listening"))
+    icon.click(icon.row("Mute (Ondam stops"))
     until(lambda: icon.picture == "listening", "the icon")
     until(lambda: recording(rig, house), "the daemon to record again")
     assert status(house)["mode"] == "open"

@@ -46,20 +46,20 @@ def test_the_menu_in_english() -> None:
     assert read(seen(devices=devices)) == [
         "Ondam: no faults",
         "Listening: just speak",
-        "Last answer: heard after 0.9 s, most over target: thinking: first word",
-        "   224 ms  noticing that you finished",
-        "     4 ms  passing it on",
-        "   190 ms  recognizing your words  (46 ms over target)",
-        "   312 ms  thinking: first word  ◀ most over target: 152 ms",
-        "    40 ms  thinking: first phrase",
-        "   110 ms  the voice: first sound  (6 ms over target)",
-        "    20 ms  sound output",
-        "Today: usually 0.6 s, 1 in 20 over 0.9 s (23 answers, warmed up)",
-        "Ears: whisper-base (CPU) · answers: qwen3-4b (GPU) · voice: joe (CPU)",
+        "Last answer: 0.9 s after your last word, slow: the answer's first word",
+        "   224 ms  noticing that you finished  (target 296)",
+        "     4 ms  handing it from stage to stage  (target 8)",
+        "   190 ms  recognizing your words  (target 144: 46 over)",
+        "   312 ms  the answer's first word  ◀ slow (target 160: 152 over)",
+        "    40 ms  the answer's first phrase  (target 64)",
+        "   110 ms  the voice's first sound  (target 104: 6 over)",
+        "    20 ms  sound output  (target 24)",
+        "Today, warmed up (23 answers): usually 0.6 s, 1 in 20 over 0.9 s",
+        "Models: hearing whisper-base (CPU) · answers qwen3-4b (GPU) · voice joe (CPU)",
         "Listen to one question now",
         "Stop the answer",
-        "Stop Ondam listening (mute)",
-        "When it listens: always",
+        "Mute (Ondam stops listening)",
+        "Listening mode: always",
         "Microphone: Headset",
         "Speaker: The system's",
         "Open the Ondam window",
@@ -73,26 +73,26 @@ def test_the_menu_in_english() -> None:
 def test_the_menu_in_korean() -> None:
     muted = seen(status=status(mode="muted"), last=turn(first_audio_ms=512.0, over=False))
     assert read(muted, "ko")[:6] == [
-        "온담: 이상 없음",
-        "마이크가 꺼져 있어 들을 수 없습니다",
-        "마지막 대답: 0.5초 뒤에 들렸습니다",
+        "온담: 고장 없음",
+        "음소거 상태라 말씀을 듣지 않습니다",
+        "마지막 대답: 말씀이 끝나고 0.5초 뒤, 제때",
         "   224 ms  말씀이 끝났는지 살피기",
-        "     4 ms  다음 단계로 넘기기",
-        "   190 ms  말소리 알아듣기",
+        "     4 ms  단계 사이에서 넘겨주기",
+        "   190 ms  말씀 알아듣기",
     ]
-    assert read(muted, "ko")[10] == "오늘: 보통 0.6초, 20번 중 1번은 0.9초 이상(대답 23번, 준비를 마친 뒤)"
-    assert "온담이 듣지 않게 하기(음소거)" in read(muted, "ko")
-    assert "듣는 때: 듣지 않음(음소거)" in read(muted, "ko")
+    assert read(muted, "ko")[10] == "오늘 준비를 마친 뒤의 대답 23회: 보통 0.6초, 20번 중 1번은 0.9초 이상"
+    assert "마이크 음소거(온담이 듣지 않음)" in read(muted, "ko")
+    assert "듣기 방식: 듣지 않음(음소거)" in read(muted, "ko")
     slow = read(seen(last=turn()), "ko")
-    assert slow[2] == "마지막 대답: 0.9초 뒤에 들림, 목표를 가장 많이 넘김: 답 생각하기: 첫 단어"
-    assert slow[6] == "   312 ms  답 생각하기: 첫 단어  ◀ 목표를 가장 많이 넘김: 152 ms 초과"
+    assert slow[2] == "마지막 대답: 말씀이 끝나고 0.9초 뒤, 느린 단계: 답의 첫 단어 생각하기"
+    assert slow[6] == "   312 ms  답의 첫 단어 생각하기  ◀ 느림(목표 160, 152 초과)"
 
 
 def test_what_was_done_while_the_user_spoke_is_said_so_only_of_a_draft_that_was_kept() -> None:
     drafted = read(seen(last=turn(stt=0.0, playback_buffer=0.2, made_drafts=2)))
     assert "    <1 ms  recognizing your words  (done meanwhile)" in drafted
-    assert "    <1 ms  sound output" in drafted
-    assert "    <1 ms  recognizing your words" in read(seen(last=turn(stt=0.0, made_drafts=1)))
+    assert "    <1 ms  sound output  (target 24)" in drafted
+    assert "    <1 ms  recognizing your words  (target 144)" in read(seen(last=turn(stt=0.0, made_drafts=1)))
 
 
 def test_what_goes_on_without_the_icon_is_said_as_it_is() -> None:
@@ -114,28 +114,28 @@ def test_one_answer_is_no_answers_and_one_device_is_said_once() -> None:
         status=status(engines=[engine("stt", "whisper-base"), engine("tts", "joe"), engine("tts", "mira")]),
     )
     assert read(first)[10:12] == [
-        "Today: one answer, heard after 4.0 s (not yet warmed up)",
-        "On the CPU: ears whisper-base · answers – · voice joe + mira",
+        "Today, just started: one answer, after 4.0 s",
+        "On the CPU: hearing whisper-base · answers – · voice joe + mira",
     ]
 
 
 def test_of_one_or_two_answers_nothing_is_usual() -> None:
     one = seen(today=Today("settled", 1, 640.0, 640.0, 640.0))
-    assert read(one, "ko")[10] == "오늘: 대답 1번, 0.6초 뒤에 들렸습니다(준비를 마친 뒤)"
+    assert read(one, "ko")[10] == "오늘 준비를 마친 뒤의 대답 1회: 0.6초"
     # 0.9 s and 1.5 s: the middle is 1.2 s.
     two = seen(today=Today("settled", 2, 1200.0, 1470.0, 1500.0))
-    assert entry(two, "today").text == "Today: two answers, heard after 0.9 s and 1.5 s (warmed up)"
-    assert read(two, "ko")[10] == "오늘: 대답 2번, 0.9초와 1.5초 뒤에 들렸습니다(준비를 마친 뒤)"
+    assert entry(two, "today").text == "Today, warmed up: two answers, after 0.9 s and 1.5 s"
+    assert read(two, "ko")[10] == "오늘 준비를 마친 뒤의 대답 2회: 0.9초와 1.5초"
     three = seen(today=Today("settled", 3, 1200.0, 1470.0, 1500.0))
-    assert entry(three, "today").text == "Today: usually 1.2 s, slowest 1.5 s (3 answers, warmed up)"
+    assert entry(three, "today").text == "Today, warmed up (3 answers): usually 1.2 s, slowest 1.5 s"
 
 
 def test_fewer_than_twenty_answers_have_a_slowest_and_no_one_in_twenty() -> None:
     few = seen(today=Today("settled", 19, 640.0, 910.0, 1700.0))
-    assert entry(few, "today").text == "Today: usually 0.6 s, slowest 1.7 s (19 answers, warmed up)"
-    assert read(few, "ko")[10] == "오늘: 보통 0.6초, 가장 느린 대답 1.7초(대답 19번, 준비를 마친 뒤)"
+    assert entry(few, "today").text == "Today, warmed up (19 answers): usually 0.6 s, slowest 1.7 s"
+    assert read(few, "ko")[10] == "오늘 준비를 마친 뒤의 대답 19회: 보통 0.6초, 가장 느릴 때 1.7초"
     enough = seen(today=Today("settled", 20, 640.0, 910.0, 1700.0))
-    assert entry(enough, "today").text == "Today: usually 0.6 s, 1 in 20 over 0.9 s (20 answers, warmed up)"
+    assert entry(enough, "today").text == "Today, warmed up (20 answers): usually 0.6 s, 1 in 20 over 0.9 s"
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_stage_over_its_share_is_no_fault_of_a_turn_within_its_budget() -> Non
 
 def test_a_stage_that_a_turn_did_not_have_keeps_its_place() -> None:
     canned = seen(last=turn(llm_first_token=None, first_clause=None))
-    assert "     – ms  thinking: first word" in read(canned)
+    assert "     – ms  the answer's first word" in read(canned)
     assert "     – ms  recognizing your words" in read(Seen())
 
 
@@ -198,6 +198,13 @@ def test_a_long_fault_is_cut_in_its_line_and_whole_inside() -> None:
     assert "".join(inside(long, "faults")).replace(" ", "").startswith("⚠" + words.replace(" ", ""))
     other = {"code": "y", "text": "Another.", "next": ""}
     assert read(seen(status=status(faults=[other, {**other, "text": "Third."}])))[0] == "⚠ Another. (+1)"
+
+
+def test_of_a_fault_in_sentences_the_first_stands_in_the_line_and_all_inside() -> None:
+    told = 'There is no microphone "usb". Ondam uses it as soon as it appears.'
+    one = seen(status=status(faults=[{"code": "x", "text": told, "next": ""}]))
+    assert read(one)[0] == '⚠ There is no microphone "usb"'
+    assert " ".join(" ".join(inside(one, "faults")).split()) == f"⚠ {told}"
 
 
 def test_what_a_click_came_to_is_said_in_its_place_or_like_a_fault() -> None:
@@ -249,7 +256,7 @@ def test_without_a_daemon_it_says_why_and_offers_nothing_that_needs_one() -> Non
         (
             {"microphone": {"name": "a", "state": "missing"}},
             "fault",
-            "The microphone is gone: it cannot hear you",
+            "The microphone is not connected: it cannot hear you",
         ),
         (
             {"faults": [{"code": "microphone_silent", "text": "Silence.", "next": ""}]},
@@ -312,8 +319,9 @@ def test_devices_are_radio_buttons_with_the_systems_first() -> None:
     assert rows == [
         ("The system's (Built-In)", False, Do("microphone", None)),
         ("Built-In", False, Do("microphone", "built-in")),
-        ("Usb (gone)", True, Do("microphone", "usb")),
+        ("Usb (not connected)", True, Do("microphone", "usb")),
     ]
+    assert entry(two, "microphone").text == "Microphone: Usb (not connected)"
     unchosen = seen(devices=microphones("built-in", "usb"))
     assert entry(unchosen, "microphone.default").marked
     assert entry(unchosen, "microphone").text == "Microphone: The system's (Built-In)"

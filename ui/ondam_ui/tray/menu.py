@@ -215,10 +215,16 @@ def _faults(seen: Seen, language: Language) -> Entry:
         inside.append(Entry(f"fault.{number}", line, Do("panel"), visible=bool(line)))
     said = text("tray_no_faults", language)
     if told:
-        said = f"⚠ {shortened(told[0][0])}"
+        said = f"⚠ {shortened(_headline(told[0][0]))}"
     if len(told) > 1:
         said = text("tray_faults", language, first=said, more=len(told) - 1)
     return Entry("faults", said, inside=tuple(inside))
+
+
+def _headline(told: str) -> str:
+    """The first sentence of a fault: it says what is wrong, the others what becomes of it."""
+    first, dot, rest = told.partition(". ")
+    return first if dot and rest else told
 
 
 def _told(seen: Seen) -> Iterator[tuple[str, str]]:
@@ -247,16 +253,20 @@ def _turn(seen: Seen, language: Language) -> Iterator[Entry]:
         yield Entry("turn", text("tray_no_turn", language), Do("panel"))
     else:
         after_s = turn["first_audio_ms"] / 1000
-        said = text("tray_turn", language, s=after_s)
+        said = text("tray_turn_in_time" if turn["over_budget"] is False else "tray_turn", language, s=after_s)
         if worst is not None:
             said = text("tray_turn_slow", language, s=after_s, stage=text(f"tray_stage_{worst}", language))
         yield Entry("turn", said, Do("panel"))
     for name in STAGES:
         row = f"{_figure(_took(turn, name)):{FIGURE}>6} ms{FIGURE * 2}{text(f'tray_stage_{name}', language)}"
         if name in over:
-            row += text("tray_slowest" if name == worst else "tray_over", language, ms=over[name])
+            code: Literal["tray_slowest", "tray_over"] = "tray_slowest" if name == worst else "tray_over"
+            row += text(code, language, target=seen.targets_ms[name], ms=over[name])
         elif _drafted(turn, name):
             row += text("tray_drafted", language)
+        elif over and name in seen.targets_ms and _took(turn, name) is not None:
+            # Why one that took longer is not the slow one.
+            row += text("tray_target", language, target=seen.targets_ms[name])
         yield Entry(f"stage.{name}", row, Do("panel"))
 
 
@@ -304,7 +314,7 @@ def _figures(seen: Seen, language: Language) -> Iterator[Entry]:
             # Of two the middle lies halfway between them.
             quickest=(2 * today.p50_ms - today.slowest_ms) / 1000,
             slowest=today.slowest_ms / 1000,
-            turns=text("tray_answers", language, count=today.turns),
+            count=today.turns,
             kind=text(f"tray_population_{today.population}", language),
         )
     yield Entry("today", told, Do("panel"))
@@ -387,7 +397,7 @@ def _devices(kind: wire.DeviceKind, seen: Seen, language: Language) -> Entry:
     found: list[wire.DeviceChoice] = []
     if seen.devices is not None:
         found = seen.devices["microphones" if kind == "microphone" else "speakers"]
-    chosen = next((device["label"] for device in found if device["chosen"]), None)
+    chosen = next((_named(device, language) for device in found if device["chosen"]), None)
     default = next((device["label"] for device in found if device["default"]), "")
     # The one that is chosen has a place in any case.
     beyond = [device for device in found[DEVICES:] if device["chosen"]]
@@ -397,11 +407,14 @@ def _devices(kind: wire.DeviceKind, seen: Seen, language: Language) -> Entry:
     for number in range(DEVICES):
         if number < len(found):
             device = found[number]
-            told = text(
-                "tray_device" if device["present"] else "tray_device_gone", language, name=device["label"]
-            )
             inside.append(
-                Entry(f"{kind}.{number}", told, Do(kind, device["name"]), marked=device["chosen"], radio=True)
+                Entry(
+                    f"{kind}.{number}",
+                    _named(device, language),
+                    Do(kind, device["name"]),
+                    marked=device["chosen"],
+                    radio=True,
+                )
             )
         else:
             inside.append(Entry(f"{kind}.{number}", does=Do(kind), marked=False, radio=True, visible=False))
@@ -414,6 +427,10 @@ def _devices(kind: wire.DeviceKind, seen: Seen, language: Language) -> Entry:
         enabled=seen.status is not None and seen.devices is not None,
         inside=tuple(inside),
     )
+
+
+def _named(device: wire.DeviceChoice, language: Language) -> str:
+    return text("tray_device" if device["present"] else "tray_device_gone", language, name=device["label"])
 
 
 def _line(key: str, *, visible: bool = True) -> Entry:
