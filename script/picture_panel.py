@@ -101,6 +101,7 @@ async def during(house: House, page: Page) -> None:
     """While an answer is spoken: the microphone hears its question when it is opened."""
     async with house.client() as client:
         await client.set_mode("muted")
+        await page.wait_for_selector("[data-turn=running]", state="detached", timeout=60_000)
         await client.set_mode("open")
     await page.wait_for_selector("[data-turn=running] .stage-tts_first_audio", timeout=60_000)
     await page.wait_for_timeout(700)

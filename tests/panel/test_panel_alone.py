@@ -211,6 +211,29 @@ async def test_drafts_are_counted_also_before_the_endpoint(browser: Browser, soc
         looked.clean()
 
 
+async def test_figures_of_a_running_turn_are_what_somebody_waited_for(browser: Browser, socket: Path) -> None:
+    daemon = FakeDaemon()
+    async with serving(daemon, socket), panel(socket) as address, opened(browser, address) as (page, looked):
+        await watched(daemon, page)
+        for name, at_ms in (
+            ("last_voiced", 0.0),
+            ("stt_sent", 60.0),
+            ("stt_final", 200.0),
+            ("llm_sent", 200.0),
+            ("llm_first_token", 330.0),
+            ("endpoint", 580.0),
+            ("first_clause", 700.0),
+            ("tts_sent", 700.0),
+            ("tts_first_audio", 900.0),
+            ("dac_first_sample", 910.0),
+        ):
+            daemon.broadcast.publish({**mark(name, None), "at_ms": at_ms})
+            await asyncio.sleep(0)  # nobody falls behind by more than the fake keeps
+        figures = page.locator("[data-turn=running] .waterfall li:not(.axis) .ms")
+        await expect(figures).to_have_text(["580", "–", "0", "0", "120", "200", "10"])
+        looked.clean()
+
+
 async def test_a_turn_whose_end_nobody_told_is_over_when_the_daemon_says_that_it_listens(
     browser: Browser, socket: Path
 ) -> None:

@@ -57,7 +57,8 @@ export function present(root) {
       fill(
         running,
         drafts({ made: turn.dropped + (turn.draft === null ? 0 : 1), dropped: turn.dropped }) ?? "",
-        waterfall({ marks_ms: known, first_audio_ms: known.dac_first_sample ?? null }, { budget, at: going ? at : null })
+        waterfall({ marks_ms: known, first_audio_ms: known.dac_first_sample ?? null }, { budget, at: going ? at : null }),
+        explained()
       );
       running.dataset.turn = "running";
       if (going && at !== null) drawn = setTimeout(draw, DRAWN_MS);

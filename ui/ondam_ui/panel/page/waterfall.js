@@ -59,6 +59,10 @@ function bars(span, most, endpoint) {
   return [piece({ ...span, open: false }, span.from, endpoint, most, "hides"), piece(span, endpoint, span.to, most)];
 }
 
+/** Of a span, what somebody waited for so far: a finished turn's `stages_ms` say it themselves. */
+const waited = ({ stage, from, to }, endpoint) =>
+  Math.max(0, to - (stage === "endpoint" ? from : Math.max(from, endpoint ?? from)));
+
 const endpointOf = (marks) => marks.endpoint ?? undefined;
 
 function line(at, most, kind) {
@@ -74,7 +78,7 @@ export function waterfall(turn, { budget = null, at = null } = {}) {
   const most = 1.04 * Math.max(first ?? 0, at ?? 0, budget ?? 0, ...found.map((span) => span.to), 400);
   const rows = STAGES.map((stage) => {
     const span = found.find((one) => one.stage === stage);
-    const took = turn.stages_ms?.[stage] ?? (span && !turn.stages_ms ? span.to - span.from : null);
+    const took = turn.stages_ms?.[stage] ?? (span && !turn.stages_ms ? waited(span, endpointOf(turn.marks_ms)) : null);
     const track = h("span", { class: "track" });
     if (span) track.append(...bars(span, most, endpointOf(turn.marks_ms)));
     if (budget) track.append(line(budget, most, "budget"));
