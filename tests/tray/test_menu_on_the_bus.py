@@ -64,7 +64,7 @@ def test_the_menu_holds_the_last_turns_stages_and_marks_what_is_over_its_budget(
     until(lambda: icon.row("Today").label != "Today: no answers yet", "today's figures")
     assert turn["first_audio_ms"] is not None
     assert icon.row("Last answer: ").label.startswith(
-        f"Last answer: {turn['first_audio_ms'] / 1000:.1f} s after your last word, slow: "
+        f"Last answer: {turn['first_audio_ms'] / 1000:.1f} s after your last word, most delayed: "
     )
     models = icon.row("On the CPU: ").label
     assert models == "On the CPU: hearing /dev/null · answers /dev/null · voice fake_tts"

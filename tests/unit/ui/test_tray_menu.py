@@ -46,13 +46,13 @@ def test_the_menu_in_english() -> None:
     assert read(seen(devices=devices)) == [
         "Ondam: no faults",
         "Listening: just speak",
-        "Last answer: 0.9 s after your last word, slow: the answer's first word",
+        "Last answer: 0.9 s after your last word, most delayed: the answer's first word",
         "   224 ms  noticing that you finished  (target 296)",
-        "     4 ms  handing it from stage to stage  (target 8)",
-        "   190 ms  recognizing your words  (target 144: 46 over)",
-        "   312 ms  the answer's first word  ◀ slow (target 160: 152 over)",
+        "     4 ms  handing over in between  (target 8)",
+        "   190 ms  recognizing your words  (target 144, +46)",
+        "   312 ms  the answer's first word  ◀ most delayed (target 160, +152)",
         "    40 ms  the answer's first phrase  (target 64)",
-        "   110 ms  the voice's first sound  (target 104: 6 over)",
+        "   110 ms  the voice's first sound  (target 104, +6)",
         "    20 ms  sound output  (target 24)",
         "Today, warmed up (23 answers): usually 0.6 s, 1 in 20 over 0.9 s",
         "Models: hearing whisper-base (CPU) · answers qwen3-4b (GPU) · voice joe (CPU)",
@@ -77,15 +77,15 @@ def test_the_menu_in_korean() -> None:
         "음소거 상태라 말씀을 듣지 않습니다",
         "마지막 대답: 말씀이 끝나고 0.5초 뒤, 제때",
         "   224 ms  말씀이 끝났는지 살피기",
-        "     4 ms  단계 사이에서 넘겨주기",
+        "     4 ms  단계 사이의 전달",
         "   190 ms  말씀 알아듣기",
     ]
-    assert read(muted, "ko")[10] == "오늘 준비를 마친 뒤의 대답 23회: 보통 0.6초, 20번 중 1번은 0.9초 이상"
+    assert read(muted, "ko")[10] == "오늘(준비를 마친 뒤) 대답 23회: 보통 0.6초, 20번 중 1번은 0.9초 이상"
     assert "마이크 음소거(온담이 듣지 않음)" in read(muted, "ko")
     assert "듣기 방식: 듣지 않음(음소거)" in read(muted, "ko")
     slow = read(seen(last=turn()), "ko")
-    assert slow[2] == "마지막 대답: 말씀이 끝나고 0.9초 뒤, 느린 단계: 답의 첫 단어 생각하기"
-    assert slow[6] == "   312 ms  답의 첫 단어 생각하기  ◀ 느림(목표 160, 152 초과)"
+    assert slow[2] == "마지막 대답: 말씀이 끝나고 0.9초 뒤(가장 늦어진 단계: 답의 첫 단어)"
+    assert slow[6] == "   312 ms  답의 첫 단어  ◀ 가장 늦어짐 (목표 160, +152)"
 
 
 def test_what_was_done_while_the_user_spoke_is_said_so_only_of_a_draft_that_was_kept() -> None:
@@ -121,11 +121,11 @@ def test_one_answer_is_no_answers_and_one_device_is_said_once() -> None:
 
 def test_of_one_or_two_answers_nothing_is_usual() -> None:
     one = seen(today=Today("settled", 1, 640.0, 640.0, 640.0))
-    assert read(one, "ko")[10] == "오늘 준비를 마친 뒤의 대답 1회: 0.6초"
+    assert read(one, "ko")[10] == "오늘(준비를 마친 뒤) 대답 1회: 0.6초"
     # 0.9 s and 1.5 s: the middle is 1.2 s.
     two = seen(today=Today("settled", 2, 1200.0, 1470.0, 1500.0))
     assert entry(two, "today").text == "Today, warmed up: two answers, after 0.9 s and 1.5 s"
-    assert read(two, "ko")[10] == "오늘 준비를 마친 뒤의 대답 2회: 0.9초와 1.5초"
+    assert read(two, "ko")[10] == "오늘(준비를 마친 뒤) 대답 2회: 0.9초와 1.5초"
     three = seen(today=Today("settled", 3, 1200.0, 1470.0, 1500.0))
     assert entry(three, "today").text == "Today, warmed up (3 answers): usually 1.2 s, slowest 1.5 s"
 
@@ -133,7 +133,7 @@ def test_of_one_or_two_answers_nothing_is_usual() -> None:
 def test_fewer_than_twenty_answers_have_a_slowest_and_no_one_in_twenty() -> None:
     few = seen(today=Today("settled", 19, 640.0, 910.0, 1700.0))
     assert entry(few, "today").text == "Today, warmed up (19 answers): usually 0.6 s, slowest 1.7 s"
-    assert read(few, "ko")[10] == "오늘 준비를 마친 뒤의 대답 19회: 보통 0.6초, 가장 느릴 때 1.7초"
+    assert read(few, "ko")[10] == "오늘(준비를 마친 뒤) 대답 19회: 보통 0.6초, 가장 느릴 때 1.7초"
     enough = seen(today=Today("settled", 20, 640.0, 910.0, 1700.0))
     assert entry(enough, "today").text == "Today, warmed up (20 answers): usually 0.6 s, 1 in 20 over 0.9 s"
 

@@ -51,7 +51,7 @@ DEVICES = 12
 COLUMNS = 60
 """Of a line in the menu; Hangul takes two each. A wider menu covers half of a small screen."""
 
-WIDE = 78
+WIDE = 82
 """Columns of the widest line: the last answer's, with its slowest stage. Models' names are cut to it."""
 
 ENOUGH = 20
