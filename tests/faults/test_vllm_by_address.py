@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 from tests.fakes.engine.rig import settings, until
 from tests.fakes.vllm_program import RECORDINGS
+from tests.faults.test_engines_outside import STREAMED
 
 from ondam.messages import message
 from ondam.places import Places
@@ -28,7 +29,7 @@ async def test_what_it_tells_is_in_the_status_and_a_dead_engine_is_no_ready_one(
 
     async def answer(request: web.Request) -> web.Response:
         assert "max_tokens" in await request.json()
-        return web.json_response({"choices": [{"message": {"content": "Hello."}}]})
+        return web.Response(text=STREAMED, content_type="text/event-stream")
 
     app.router.add_get("/{path:.*}", handle)
     app.router.add_post("/v1/chat/completions", answer)

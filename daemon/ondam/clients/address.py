@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -29,7 +30,10 @@ class TcpAddress:
 
     async def open(self, line_limit: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A new connection. Raises OSError."""
-        return await asyncio.open_connection(self.host, self.port, limit=line_limit)
+        try:
+            return await asyncio.open_connection(self.host, self.port, limit=line_limit)
+        except UnicodeError as error:  # "a..b", or a part that is too long, is no name for a resolver
+            raise OSError(errno.EINVAL, str(error)) from error
 
 
 def speech_address(text: str) -> UnixAddress | TcpAddress:

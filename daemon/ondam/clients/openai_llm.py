@@ -257,6 +257,8 @@ class OpenAIResponder:
             # Not every error is JSON (a proxy's page, an empty body); its text is all there is to tell.
             reason = one_line(body.decode("utf-8", "replace")) or response.reason or "?"
         status = response.status
+        if 300 <= status < 400 and (elsewhere := response.headers.get("Location")):
+            reason = Foreign(f"→ {one_line(elsewhere)}: {reason}")
         if full is not None:
             return self._context_full(full, reason)
         if status == 200:

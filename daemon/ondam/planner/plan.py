@@ -105,6 +105,10 @@ class OutsideEngine:
     policy: Policy = "warn"
     language: Language = "en"
     """Of the first question that it is asked."""
+    temperature: float = 0.3
+    """Of a language server's answers: some refuse what is not theirs."""
+    patience_s: float = 60.0
+    """For its first answer: a server that loads a model when it is first asked for it takes so long."""
 
 
 @dataclass(frozen=True, slots=True)

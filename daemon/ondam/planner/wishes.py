@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ondam.config import Config
@@ -84,7 +84,12 @@ class Wishes:
         else:
             name = self.config.llm.name if stage == "llm" else ""
             policy, language = self.config.supervisor.policy, self.config.spoken_language
-            self.outside.append(OutsideEngine(stage, address, name, policy, language))
+            outside = OutsideEngine(stage, address, name, policy, language)
+            if stage == "llm":
+                llm = self.config.llm
+                patience_s = max(outside.patience_s, llm.first_token_timeout_s)
+                outside = replace(outside, temperature=llm.temperature, patience_s=patience_s)
+            self.outside.append(outside)
 
     def _model(self, stage: Stage, wish: Wish, manifest: Manifest | None) -> None:
         """A model that is known must be one that the engine loads, or that some engine here loads."""

@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 import aiohttp
 
 from ondam.clients.json_text import Json, json_object
-from ondam.supervisor.readiness import http
+from ondam.supervisor.readiness import http, root
 
 LARGEST = 1024 * 1024
 """Bytes of one answer. vLLM's metrics are some 50 kB."""
@@ -67,8 +67,8 @@ async def inquire(address: str, model: str, known: Told | None = None) -> Told:
     Raises NotYet when nobody listens, EngineError for an answer that is none. Waits without bound.
     """
     async with http(address) as (session, base):
-        models = await _object(session, f"{base}/v1/models")
-        health = await _status(session, f"{base}/health")
+        models = await _object(session, f"{base}/models")
+        health = await _status(session, f"{root(base)}/health")
         data = models.get("data")
         cards = [card for card in data if isinstance(card, dict)] if isinstance(data, list) else []
         told = Told(
@@ -78,8 +78,8 @@ async def inquire(address: str, model: str, known: Told | None = None) -> Told:
         )
         if known is not None and told == replace(known, version=None, kv_dtype=None, kv_blocks=None):
             return known
-        version = await _object(session, f"{base}/version")
-        cache = cache_config(await _text(session, f"{base}/metrics"))
+        version = await _object(session, f"{root(base)}/version")
+        cache = cache_config(await _text(session, f"{root(base)}/metrics"))
     return replace(
         told,
         version=said if _shown(said := version.get("version")) else None,

@@ -10,12 +10,10 @@ from ondam.errors import EngineError
 from ondam.planner.plan import OutsideEngine
 from ondam.supervisor import restart
 from ondam.supervisor.clock import Clock, within
+from ondam.supervisor.first_answer import first_answer
 from ondam.supervisor.inquiry import Told, inquire
-from ondam.supervisor.readiness import NotYet, ask, reachable
+from ondam.supervisor.readiness import NotYet, reachable
 from ondam.supervisor.status import EngineState, EngineStatus, Fault
-
-FIRST_ANSWER_S = 60.0
-"""A server that loads a model when it is first asked for it takes so long."""
 
 Tell = Callable[["Outside", Fault | None], None]
 
@@ -36,11 +34,16 @@ class Outside:
         """Why it is not ready."""
         self._answer_faults: tuple[Fault, ...] = ()
         """What is wrong with its first answer since it was there last."""
+        self._tells_health = True
+        """Whether what it says of itself counts: some serve turns and have no list of models, or a gateway
+        answers for them."""
         self._told = Told()
 
     def note_answer(self) -> None:
         """It has answered a request of the daemon's."""
         self._answers += 1
+        if self.planned.stage == "stt":
+            self._answer_faults = ()  # it refused a tone, and has understood words
 
     def note_failure(self, code: str) -> None:
         """Nothing follows: it is not ours to end."""
@@ -95,24 +98,31 @@ class Outside:
         """What is wrong with it now."""
         address, stage = self.planned.address, self.planned.stage
         protocol = "openai" if stage == "llm" else "wyoming"
+        away = Fault("engine_outside_unreachable", {"address": address, "stage": stage})
         try:
-            if await within(self._clock, self._config.ping_timeout_s, reachable(address, protocol)):
-                fault = await self._inquire() if stage == "llm" else None
-                if fault is None and self.state != "ready":
-                    await self._first_answer(protocol)
-                return fault
+            well = await within(self._clock, self._config.ping_timeout_s, reachable(address, protocol))
         except EngineError as error:
             return Fault(error.code, error.facts)
         except (NotYet, TimeoutError):
-            pass  # nobody there: told below
-        return Fault("engine_outside_unreachable", {"address": address, "stage": stage})
+            return away
+        ill = await self._inquire() if stage == "llm" else None
+        if self.state == "ready":
+            return (ill or (None if well else away)) if self._tells_health else None
+        fault = await self._first_answer()
+        self._tells_health = fault is not None or (well and ill is None)
+        return fault and (ill or fault)
 
-    async def _first_answer(self, protocol: str) -> None:
-        """One real inference, as of an engine of ours. Raises NotYet, EngineError, TimeoutError."""
-        planned = self.planned
-        self._answer_faults = ()
-        asking = ask(planned.address, protocol, planned.stage, planned.model, planned.language, ours=False)
-        self._answer_faults = await within(self._clock, FIRST_ANSWER_S, asking)
+    async def _first_answer(self) -> Fault | None:
+        """Why no turn could use it; what is only wrong with its answer stands in ``_answer_faults``."""
+        planned, self._answer_faults = self.planned, ()
+        try:
+            self._answer_faults = await within(self._clock, planned.patience_s, first_answer(planned))
+        except EngineError as error:
+            return Fault(error.code, error.facts)
+        except TimeoutError:
+            facts = {"address": planned.address, "reason": f"no answer within {planned.patience_s:g} s"}
+            return Fault("engine_no_answer", facts)
+        return None
 
     async def _inquire(self) -> Fault | None:
         """Of a language server that answers: what it tells of itself, and whether it says that it is ill."""
@@ -126,7 +136,7 @@ class Outside:
 
     def _become(self, state: EngineState, fault: Fault | None = None) -> None:
         before, known, self.state, self._fault = self.state, self._fault, state, fault
-        if state == before and (fault and fault.code) == (known and known.code):
+        if state == before and fault == known:
             return
         if state != before:
             self._ready_at = self._clock.now() if state == "ready" else None

@@ -18,8 +18,9 @@ from wyoming.tts import Synthesize, SynthesizeVoice
 
 from ondam.clients.address import speech_address
 from ondam.clients.json_text import json_object, one_line
+from ondam.clients.openai_llm import place
 from ondam.clients.wyoming_frames import AUDIO_CHUNK, AUDIO_START, AUDIO_STOP, LONGEST_LINE, Frames
-from ondam.errors import EngineError
+from ondam.errors import EngineError, Foreign
 from ondam.supervisor.status import Fault
 from ondam.types import HEARING_RATE_HZ, Language, Stage
 
@@ -36,9 +37,6 @@ FORMAT = {"rate": HEARING_RATE_HZ, "width": 2, "channels": 1}
 
 OPENER = "<think"
 
-WITHOUT_THOUGHTS: dict[str, Any] = {"chat_template_kwargs": {"enable_thinking": False}}
-"""As ``clients.openai_llm`` asks for answers."""
-
 LARGEST = 1024 * 1024
 """Bytes of an answer of ``ANSWER_TOKENS`` tokens."""
 
@@ -47,22 +45,20 @@ class NotYet(Exception):
     """The engine cannot be asked yet: no socket, nobody listening, or it says that it is still loading."""
 
 
-async def ask(
-    address: str, protocol: str, stage: Stage, model: str, language: Language, *, ours: bool = True
-) -> tuple[Fault, ...]:
-    """One real inference. Returns what is wrong with an answer that came. ``ours``: it has a ``/health``.
+async def ask(address: str, protocol: str, stage: Stage, model: str, language: Language) -> tuple[Fault, ...]:
+    """One real inference by an engine of ours. Returns what is wrong with an answer that came.
 
     Raises NotYet, or EngineError when it answered and it was no answer: ``engine_no_answer``, or what
     ``Frames`` raises. Waits without bound.
     """
     if protocol == "openai":
-        return await _chat(address, model, language, ours=ours)
+        return await _chat(address, model, language)
     question = _speech(language) if stage == "stt" else _sentence(language)
     answered = False
     async with contextlib.aclosing(_wyoming(address, *question)) as events:
         async for event in events:
             if Error.is_type(event.type):
-                raise _no_answer(address, str(event.data.get("text", "?"))[:200])
+                raise _no_answer(address, one_line(str(event.data.get("text", "?")), 200))
             if Transcript.is_type(event.type):
                 return ()
             answered = answered or (event.type == AUDIO_CHUNK and bool(event.payload))
@@ -76,23 +72,20 @@ async def ask(
 async def ping(address: str, protocol: str) -> bool:
     """Whether it answers at all. Raises NotYet when nobody listens, EngineError. Waits without bound."""
     if protocol == "openai":
-        async with http(address) as (session, base), _get(session, f"{base}/health") as response:
+        async with http(address) as (session, base), _get(session, f"{root(base)}/health") as response:
             return response.status == 200
     return await _first(address, Ping().event()) == Pong().event().type
 
 
 async def reachable(address: str, protocol: str) -> bool:
-    """Whether a server that is not ours answers, asked what all know: Wyoming's info, OpenAI's models.
+    """Whether a server that is not ours is well, asked what all know: Wyoming's info, OpenAI's models.
 
+    False: it answers, and not as one that is well. What it serves turns with is asked by ``first_answer``.
     Raises NotYet when nobody listens, EngineError for an answer that is none. Waits without bound.
     """
     if protocol == "openai":
-        async with http(address) as (session, base), _get(session, f"{base}/v1/models") as response:
-            if 300 <= response.status < 400:
-                # Words go to the address that the user wrote, and to no other.
-                elsewhere = one_line(response.headers.get("Location", "?"))
-                raise _no_answer(address, f"HTTP {response.status}: {elsewhere}")
-            return response.status < 500  # 401 and 404 are answers too
+        async with http(address) as (session, base), _get(session, f"{base}/models") as response:
+            return response.status < 300 or 400 <= response.status < 500  # 401 and 404 are answers too
     await _first(address, Event("describe"))
     return True
 
@@ -140,12 +133,12 @@ async def _wyoming(address: str, *question: Event) -> AsyncGenerator[Event, None
 
 @contextlib.asynccontextmanager
 async def http(address: str) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
-    """A session and what the routes are appended to. Raises NotYet when nobody listens, EngineError."""
-    path = _socket(address)
+    """A session and what the routes are appended to, as a turn's client does. Raises NotYet when nobody
+    listens, EngineError."""
+    path, base = place(address)
     connector = (
         aiohttp.UnixConnector(path, force_close=True) if path else aiohttp.TCPConnector(force_close=True)
     )
-    base = "http://localhost" if path else address.rstrip("/").removesuffix("/v1")
     # No total time: whoever asks has a clock. No proxy from the environment: an engine is reached directly.
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout()) as session:
         try:
@@ -172,28 +165,29 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     return body
 
 
-async def _chat(address: str, model: str, language: Language, *, ours: bool) -> tuple[Fault, ...]:
+async def _chat(address: str, model: str, language: Language) -> tuple[Fault, ...]:
     body = {
         **({"model": model} if model else {}),
         "messages": [{"role": "user", "content": QUESTION[language]}],
         "max_tokens": ANSWER_TOKENS,
         "temperature": 0,
         "stream": False,
+        "chat_template_kwargs": {"enable_thinking": False},
     }
     async with http(address) as (session, base):
-        if ours:
-            async with _get(session, f"{base}/health") as health:
-                if health.status != 200:
-                    raise NotYet
-        status, told = await _posted(session, base, body | WITHOUT_THOUGHTS)
-        if status in {400, 422} and not ours:
-            # As in a turn: a server that refuses what OpenAI has not is asked without it.
-            status, told = await _posted(session, base, body)
-        if status == 503:
-            raise NotYet
-        if status != 200:
-            raise _no_answer(address, f"HTTP {status}: {one_line(told.decode('utf-8', 'replace'))}")
-        message = _message(json_object(told))
+        async with _get(session, f"{root(base)}/health") as health:
+            if health.status != 200:
+                raise NotYet
+        chat = f"{base}/chat/completions"
+        async with session.post(chat, json=body, allow_redirects=False) as response:
+            if response.status == 503:
+                raise NotYet
+            told = await _body(response)
+            if response.status != 200:
+                words = one_line(told.decode("utf-8", "replace"))
+                raise _no_answer(address, Foreign(f"HTTP {response.status}: {words}"))
+            answer = json_object(told)
+    message = _message(answer)
     if message is None:
         raise _no_answer(address, "no message in the answer")
     content = message.get("content")
@@ -201,12 +195,6 @@ async def _chat(address: str, model: str, language: Language, *, ours: bool) -> 
     if reasoned or (isinstance(content, str) and OPENER in content):
         return (Fault("engine_thinks", {"address": address}),)
     return ()
-
-
-async def _posted(session: aiohttp.ClientSession, base: str, body: dict[str, Any]) -> tuple[int, bytes]:
-    chat = f"{base}/v1/chat/completions"
-    async with session.post(chat, json=body, allow_redirects=False) as response:
-        return response.status, await _body(response)
 
 
 def _message(answer: Any) -> dict[str, Any] | None:
@@ -217,8 +205,9 @@ def _message(answer: Any) -> dict[str, Any] | None:
     return message if isinstance(message, dict) else None
 
 
-def _socket(address: str) -> str | None:
-    return address.removeprefix("unix://") if address.startswith("unix://") else None
+def root(base: str) -> str:
+    """Where a server's own routes are, that OpenAI's do not stand beside."""
+    return base.removesuffix("/v1")
 
 
 def _no_answer(address: str, reason: str) -> EngineError:

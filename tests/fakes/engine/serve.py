@@ -215,8 +215,16 @@ class Engine:
 
     async def streamed(self, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
-        for piece in (self.options.get("says") or str(os.getpid())).split(" "):
-            chunk = {"choices": [{"index": 0, "delta": {"content": f"{piece} "}, "finish_reason": None}]}
+        pieces = [
+            {"content": f"{word} "} for word in (self.options.get("says") or str(os.getpid())).split(" ")
+        ]
+        match self.options.get("thinks"):
+            case "tag":
+                pieces.insert(0, {"content": "<think>secret</think>"})
+            case "field":
+                pieces.insert(0, {"reasoning_content": "secret"})
+        for piece in pieces:
+            chunk = {"choices": [{"index": 0, "delta": piece, "finish_reason": None}]}
             writer.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
             await writer.drain()
         last = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}

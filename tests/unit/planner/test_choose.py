@@ -152,7 +152,7 @@ def test_an_address_launches_nothing_for_its_stage() -> None:
     assert [e.engine for e in outside.launched] == ["piper"]
     assert outside.outside == (
         OutsideEngine("stt", "tcp://nas:10300"),
-        OutsideEngine("llm", "http://rack:8000/v1", "big"),
+        OutsideEngine("llm", "http://rack:8000/v1", "big", temperature=0.0),
     )
 
 

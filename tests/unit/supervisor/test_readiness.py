@@ -14,6 +14,8 @@ import pytest
 from aiohttp import web
 
 from ondam.errors import EngineError
+from ondam.planner.plan import OutsideEngine
+from ondam.supervisor.first_answer import first_answer
 from ondam.supervisor.inquiry import inquire
 from ondam.supervisor.keeper import signal_name
 from ondam.supervisor.readiness import LARGEST, ask, ping, reachable
@@ -61,10 +63,11 @@ async def test_nobody_is_followed_to_an_address_that_the_user_did_not_write(
 
     there = await serve(elsewhere)
     address = await serve(always(b"", status, {"Location": f"{there}/stolen"}))
+    assert await reachable(address, "openai") is False
     with pytest.raises(EngineError) as raised:
-        await reachable(address, "openai")
-    assert raised.value.code == "engine_no_answer"
-    assert f"HTTP {status}: {there}/stolen" in str(raised.value.facts["reason"])
+        await first_answer(OutsideEngine("llm", address, "m"))
+    assert raised.value.code == "llm_refused"
+    assert f"→ {there}/stolen" in str(raised.value.facts["reason"])
     assert await ping(address, "openai") is False
     await inquire(address, "m")
 
