@@ -34,7 +34,7 @@ SHOWN = (
     ("numbers", "en", "light"),
     ("budget", "ko", "dark"),
 )
-"""Which pages the documentation shows, and how. Of a page in both languages the Korean one has its name."""
+"""Which pages the documentation shows, and how. A page in both languages has the language in its name."""
 
 
 async def speak(house: House, turns: int) -> None:
@@ -89,8 +89,8 @@ async def main(every: Path | None, turns: int) -> None:
                             path = every / f"{name}-{language}-{scheme}-{width}.png"
                             await page.screenshot(path=path, full_page=True)
                         else:
-                            both = language == "ko" and (name, "en", scheme) in SHOWN
-                            picture = f"panel-{name}{'-ko' if both else ''}.png"
+                            both = sum(shown == name for shown, _, _ in SHOWN) > 1
+                            picture = f"panel-{name}{f'-{language}' if both else ''}.png"
                             await page.screenshot(path=ROOT / "docs" / "images" / picture)
                 await chromium.close()
         finally:
