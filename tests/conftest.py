@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,9 @@ def pytest_configure() -> None:
     # Else pytest-asyncio, which asks for the loop that was current before, makes one and never closes it:
     # a ResourceWarning in whatever test runs when it is collected.
     asyncio.set_event_loop(None)
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # Started in a script's background: what the tests interrupt would inherit that and never end.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
