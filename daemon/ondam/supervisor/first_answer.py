@@ -15,7 +15,7 @@ from ondam.clients.wyoming_tts import WyomingSynthesizer
 from ondam.errors import EngineError
 from ondam.pipeline.ports import Message, Token
 from ondam.planner.plan import OutsideEngine
-from ondam.supervisor.readiness import ANSWER_TOKENS, OPENER, QUESTION, SENTENCE, TONE_HZ
+from ondam.supervisor.readiness import ANSWER_TOKENS, OPENER, QUESTION, SENTENCE, tone
 from ondam.supervisor.status import Fault
 from ondam.types import HEARING_RATE_HZ, Audio
 
@@ -24,8 +24,6 @@ SYSTEM = "Answer in a few words."
 
 ENOUGH = 64
 """Characters of an answer whose server does not count tokens; the rest is not waited for."""
-
-LOUDNESS = 1000
 
 
 async def first_answer(planned: OutsideEngine) -> tuple[Fault, ...]:
@@ -88,7 +86,5 @@ async def _speaks(planned: OutsideEngine) -> None:
 
 
 async def _hears(planned: OutsideEngine) -> None:
-    at = np.arange(HEARING_RATE_HZ) / HEARING_RATE_HZ
-    tone = (LOUDNESS * np.sin(2 * np.pi * TONE_HZ * at)).astype(np.int16)
     recognizer = WyomingRecognizer(planned.address, timeout_s=planned.patience_s)
-    await recognizer.transcribe(Audio(tone, HEARING_RATE_HZ), planned.language)
+    await recognizer.transcribe(Audio(np.array(tone(), np.int16), HEARING_RATE_HZ), planned.language)

@@ -95,15 +95,17 @@ async def _first(address: str, question: Event) -> str:
         return (await anext(events)).type
 
 
+def tone() -> array[int]:
+    """What a recognizer is asked first: 16-bit samples at ``HEARING_RATE_HZ``."""
+    turn = 2 * math.pi * TONE_HZ / HEARING_RATE_HZ
+    return array("h", (round(1000 * math.sin(turn * n)) for n in range(HEARING_RATE_HZ)))
+
+
 def _speech(language: Language) -> tuple[Event, ...]:
-    tone = array(
-        "h",
-        (round(1000 * math.sin(2 * math.pi * TONE_HZ * n / HEARING_RATE_HZ)) for n in range(HEARING_RATE_HZ)),
-    )
     return (
         Transcribe(language=language).event(),
         Event(AUDIO_START, FORMAT),
-        Event(AUDIO_CHUNK, FORMAT, tone.tobytes()),
+        Event(AUDIO_CHUNK, FORMAT, tone().tobytes()),
         Event(AUDIO_STOP),
     )
 
